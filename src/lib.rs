@@ -1,0 +1,4 @@
+//! `wfctl` runs multi-step jobs on a schedule, with human gates, without a daemon.
+
+pub mod domain;
+pub mod process;

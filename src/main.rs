@@ -1,0 +1,2 @@
+//! The program `wfctl`.
+fn main() {}

@@ -1,0 +1,1 @@
+//! Children and signals: how one step is started, waited for and stopped.
