@@ -2,3 +2,5 @@
 
 pub mod domain;
 pub mod process;
+pub mod state;
+pub mod store;

@@ -1,0 +1,4 @@
+//! The run as a fold of its journal, and the pure decisions that follow from it.
+
+pub mod decide;
+pub mod run;

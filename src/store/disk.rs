@@ -1,0 +1,375 @@
+//! The only place that touches the file system of a store.
+//!
+//! [`Disk`] is the small set of effects that durability is made of; [`RealDisk`] is the operating
+//! system. Paths are relative to the store and are resolved beneath it without following any
+//! symbolic link, so nothing inside a store can lead out of it. Whatever is opened as a file must be a
+//! regular file: a FIFO or a device in its place is an error, never a hang.
+//! Deliberately not here: what the files mean, and locks (see [`super::lock`]).
+
+use std::{
+    ffi::OsStr,
+    fmt,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::fs::FileExt,
+    },
+    path::{Path, PathBuf},
+};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, RenameFlags};
+use rustix::io::Errno;
+
+/// What an entry of a folder is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// A regular file.
+    File,
+    /// A folder.
+    Folder,
+    /// Anything else: link, FIFO, socket, device.
+    Other,
+}
+
+/// One entry of a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Its name; names that are no UTF-8 are shown with replacement characters.
+    pub name: String,
+    /// What it is.
+    pub kind: Kind,
+}
+
+/// How a file is opened for appending.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// It must exist.
+    Existing,
+    /// It must not exist.
+    New,
+}
+
+/// The effects on a store's files. Every error is the operating system's; nothing is retried.
+pub trait Disk: fmt::Debug + Send + Sync {
+    /// The whole content of a regular file.
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>>;
+    /// Up to `len` bytes from `offset` of a regular file, and its size.
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<(Vec<u8>, u64)>;
+    /// Opens a regular file for reading and appending.
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>>;
+    /// Creates a folder, exclusively.
+    fn create_dir(&self, path: &Path) -> io::Result<()>;
+    /// The entries of a folder, in no order.
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
+    /// What is at `path`; none where there is nothing. Links are not followed.
+    fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
+    /// Renames within the store; `replace` says whether an existing target file may be replaced.
+    fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()>;
+    /// Removes a file.
+    fn remove_file(&self, path: &Path) -> io::Result<()>;
+    /// Removes an empty folder.
+    fn remove_dir(&self, path: &Path) -> io::Result<()>;
+    /// Makes the entries of a folder durable.
+    fn sync_dir(&self, path: &Path) -> io::Result<()>;
+    /// Makes everything that was written to the store's file system durable, in one go.
+    fn sync_all(&self) -> io::Result<()>;
+    /// A file to be used as a lock, created where it is missing and `create` says so. Its content
+    /// needs no durability.
+    fn lock_file(&self, path: &Path, create: Create) -> io::Result<File>;
+    /// Writes a file that only a step reads and that needs no durability.
+    fn write_scratch(&self, path: &Path, bytes: &[u8]) -> io::Result<()>;
+    /// A new file that a child process appends to.
+    fn create_log(&self, path: &Path) -> io::Result<File>;
+}
+
+/// Whether a rename may replace its target.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Replace {
+    /// Yes.
+    Allowed,
+    /// No: the target must not exist.
+    Refused,
+}
+
+/// Whether a missing lock file is created.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Create {
+    /// Yes; needs a writable store.
+    IfMissing,
+    /// No; opened for reading only.
+    Never,
+}
+
+/// The end of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tail {
+    /// Its last bytes.
+    pub text: Vec<u8>,
+    /// The size of the whole file.
+    pub size: u64,
+}
+
+/// An open file of a store.
+pub trait DiskFile: fmt::Debug + Send {
+    /// Everything from the start.
+    fn read_all(&mut self) -> io::Result<Vec<u8>>;
+    /// Up to `len` bytes of the end, and the size.
+    fn read_tail(&mut self, len: usize) -> io::Result<Tail>;
+    /// Writes all of `bytes` at the end; a short write is an error and may leave a part behind.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+    /// Cuts the file.
+    fn truncate(&mut self, len: u64) -> io::Result<()>;
+    /// Makes content and size durable (fdatasync).
+    fn sync(&mut self) -> io::Result<()>;
+    /// Sets blocks aside so that appending up to `len` bytes in all cannot run out of space. The
+    /// size stays. Best effort: where the file system cannot, nothing happens.
+    fn reserve(&mut self, len: u64) -> io::Result<()>;
+}
+
+const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
+const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
+const NO_LINKS: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+
+/// The file system below one folder.
+#[derive(Debug)]
+pub struct RealDisk {
+    root: OwnedFd,
+}
+
+impl RealDisk {
+    /// The disk whose paths start at `root`, a folder that exists. The root itself may be reached
+    /// through links; nothing below it may.
+    pub fn open(root: &Path) -> io::Result<Self> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
+    }
+
+    /// The open root folder.
+    pub fn root(&self) -> &OwnedFd {
+        &self.root
+    }
+
+    fn open_at(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        loop {
+            match rustix::fs::openat2(&self.root, path, flags, mode, NO_LINKS) {
+                Ok(fd) => return Ok(fd),
+                // The kernel asks for another try when a rename raced with the walk.
+                Err(Errno::INTR | Errno::AGAIN) => {}
+                Err(Errno::NOSYS | Errno::PERM) => return self.walk(path, flags, mode),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same for kernels and sandboxes without `openat2`: one component at a time.
+    fn walk(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let dir_flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let mut dir = rustix::io::fcntl_dupfd_cloexec(&self.root, 0)?;
+        let mut components = path.components().peekable();
+        while let Some(component) = components.next() {
+            let name = component.as_os_str();
+            if components.peek().is_none() {
+                return Ok(rustix::fs::openat(&dir, name, flags, mode)?);
+            }
+            dir = rustix::fs::openat(&dir, name, dir_flags, Mode::empty())?;
+        }
+        Ok(dir)
+    }
+
+    fn open_regular(&self, path: &Path, flags: OFlags, mode: Mode) -> io::Result<File> {
+        let fd = self.open_at(path, flags | OFlags::NONBLOCK, mode)?;
+        let file_type = FileType::from_raw_mode(rustix::fs::fstat(&fd)?.st_mode);
+        if file_type != FileType::RegularFile {
+            return Err(io::Error::other("it is not a regular file"));
+        }
+        Ok(File::from(fd))
+    }
+
+    fn open_folder(&self, path: &Path) -> io::Result<OwnedFd> {
+        self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
+    }
+
+    fn split<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+        Ok((self.open_folder(path.parent().unwrap_or(Path::new("")))?, name))
+    }
+}
+
+impl Disk for RealDisk {
+    fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.open_regular(path, OFlags::RDONLY, Mode::empty())?.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_at(&self, path: &Path, offset: u64, len: usize) -> io::Result<(Vec<u8>, u64)> {
+        let file = self.open_regular(path, OFlags::RDONLY, Mode::empty())?;
+        let size = file.metadata()?.len();
+        Ok((read_exactly_at(&file, offset, len)?, size))
+    }
+
+    fn open(&self, path: &Path, how: Open) -> io::Result<Box<dyn DiskFile>> {
+        let flags = OFlags::RDWR | OFlags::APPEND;
+        let file = match how {
+            Open::Existing => self.open_regular(path, flags, Mode::empty())?,
+            Open::New => self.open_regular(path, flags | OFlags::CREATE | OFlags::EXCL, FILE_MODE)?,
+        };
+        Ok(Box::new(RealFile { file }))
+    }
+
+    fn create_dir(&self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.split(path)?;
+        Ok(rustix::fs::mkdirat(dir, name, DIR_MODE)?)
+    }
+
+    fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
+        let dir = self.open_folder(path)?;
+        let mut entries = Vec::new();
+        for entry in rustix::fs::Dir::new(dir)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                FileType::RegularFile => Kind::File,
+                FileType::Directory => Kind::Folder,
+                // Some file systems do not say; a look settles it.
+                FileType::Unknown => self.kind(&path.join(&name))?.unwrap_or(Kind::Other),
+                _ => Kind::Other,
+            };
+            entries.push(Entry { name, kind });
+        }
+        Ok(entries)
+    }
+
+    fn kind(&self, path: &Path) -> io::Result<Option<Kind>> {
+        let (dir, name) = match self.split(path) {
+            Ok(found) => found,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(stat) => Ok(Some(match FileType::from_raw_mode(stat.st_mode) {
+                FileType::RegularFile => Kind::File,
+                FileType::Directory => Kind::Folder,
+                _ => Kind::Other,
+            })),
+            Err(Errno::NOENT) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()> {
+        let (from_dir, from_name) = self.split(from)?;
+        let (to_dir, to_name) = self.split(to)?;
+        Ok(match replace {
+            Replace::Allowed => rustix::fs::renameat(from_dir, from_name, to_dir, to_name)?,
+            Replace::Refused => rustix::fs::renameat_with(
+                from_dir,
+                from_name,
+                to_dir,
+                to_name,
+                RenameFlags::NOREPLACE,
+            )?,
+        })
+    }
+
+    fn remove_file(&self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.split(path)?;
+        Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
+    }
+
+    fn remove_dir(&self, path: &Path) -> io::Result<()> {
+        let (dir, name) = self.split(path)?;
+        Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+    }
+
+    fn sync_dir(&self, path: &Path) -> io::Result<()> {
+        Ok(rustix::fs::fsync(self.open_folder(path)?)?)
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        Ok(rustix::fs::syncfs(&self.root)?)
+    }
+
+    fn lock_file(&self, path: &Path, create: Create) -> io::Result<File> {
+        match create {
+            Create::IfMissing => self.open_regular(path, OFlags::RDWR | OFlags::CREATE, FILE_MODE),
+            Create::Never => self.open_regular(path, OFlags::RDONLY, Mode::empty()),
+        }
+    }
+
+    fn write_scratch(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        self.open_regular(path, flags, FILE_MODE)?.write_all(bytes)
+    }
+
+    fn create_log(&self, path: &Path) -> io::Result<File> {
+        self.open_regular(path, OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE | OFlags::EXCL, FILE_MODE)
+    }
+}
+
+/// `len` bytes from `offset`, or fewer where the file ends.
+fn read_exactly_at(file: &File, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = vec![0; len];
+    let mut filled = 0;
+    while filled < len {
+        match file.read_at(&mut bytes[filled..], offset + filled as u64) {
+            Ok(0) => break,
+            Ok(n) => filled += n,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
+#[derive(Debug)]
+struct RealFile {
+    file: File,
+}
+
+impl DiskFile for RealFile {
+    fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        self.file.seek(SeekFrom::Start(0))?;
+        self.file.read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    fn read_tail(&mut self, len: usize) -> io::Result<Tail> {
+        let size = self.file.metadata()?.len();
+        let text = read_exactly_at(&self.file, size.saturating_sub(len as u64), len)?;
+        Ok(Tail { text, size })
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all(bytes)
+    }
+
+    fn truncate(&mut self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync(&mut self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn reserve(&mut self, len: u64) -> io::Result<()> {
+        use rustix::fs::FallocateFlags;
+        match rustix::fs::fallocate(self.file.as_fd(), FallocateFlags::KEEP_SIZE, 0, len) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) | Ok(()) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// The absolute form of `path`, without looking at the file system beyond the working folder.
+pub fn absolute(path: &Path) -> io::Result<PathBuf> {
+    std::path::absolute(path)
+}

@@ -1,0 +1,104 @@
+//! Every path name of a store, relative to it.
+
+use std::path::{Path, PathBuf};
+
+use chrono::NaiveDate;
+
+use crate::domain::{
+    event::Seq,
+    ids::{Digest, RunId, ScheduleId, SlotIndex, StepId},
+};
+
+/// The settings.
+pub const SETTINGS: &str = "wfctl.toml";
+/// The store lock.
+pub const LOCK: &str = "lock";
+/// Exists while the store is draining.
+pub const DRAINING: &str = "draining";
+/// The pinned workflows.
+pub const WORKFLOWS: &str = "workflows";
+/// The schedules.
+pub const SCHEDULES: &str = "schedules";
+/// The slots.
+pub const SLOTS: &str = "slots";
+/// The folder of both kinds of runs.
+pub const RUNS: &str = "runs";
+/// Unfinished runs.
+pub const ACTIVE: &str = "runs/active";
+/// Finished runs, by date.
+pub const DONE: &str = "runs/done";
+/// Where several runs are written before all of them are admitted at once.
+pub const BATCHES: &str = "runs/batches";
+/// The journal inside a run's folder.
+pub const JOURNAL: &str = "journal.jsonl";
+/// A request to cancel, inside a live run's folder.
+pub const CANCEL_REQUEST: &str = "cancel.json";
+/// What temporary files of atomic writes start with; they live in the store's own folder.
+pub const TEMP_PREFIX: &str = ".tmp-";
+
+/// The folders that a store consists of.
+pub const FOLDERS: [&str; 6] = [WORKFLOWS, SCHEDULES, SLOTS, RUNS, ACTIVE, DONE];
+
+/// A pinned workflow.
+pub fn workflow(digest: &Digest) -> PathBuf {
+    Path::new(WORKFLOWS).join(format!("{digest}.toml"))
+}
+
+/// The folder of a schedule.
+pub fn schedule_dir(id: &ScheduleId) -> PathBuf {
+    Path::new(SCHEDULES).join(id.as_str())
+}
+
+/// The definition of a schedule.
+pub fn schedule(id: &ScheduleId) -> PathBuf {
+    schedule_dir(id).join("schedule.json")
+}
+
+/// The receipts of a schedule's occurrences that never became runs.
+pub fn schedule_history(id: &ScheduleId) -> PathBuf {
+    schedule_dir(id).join("history.jsonl")
+}
+
+/// A slot.
+pub fn slot(index: SlotIndex) -> PathBuf {
+    Path::new(SLOTS).join(index.to_string())
+}
+
+/// The folder of an unfinished run.
+pub fn active_run(run: &RunId) -> PathBuf {
+    Path::new(ACTIVE).join(run.as_str())
+}
+
+/// The folder of the finished runs of one day.
+pub fn done_day(date: NaiveDate) -> PathBuf {
+    Path::new(DONE).join(date.format("%Y-%m-%d").to_string())
+}
+
+/// The journal in a run's folder.
+pub fn journal(run_dir: &Path) -> PathBuf {
+    run_dir.join(JOURNAL)
+}
+
+/// The output of one step execution, in a run's folder.
+pub fn log(run_dir: &Path, seq: Seq, step: &StepId) -> PathBuf {
+    run_dir.join(format!("{seq}-{step}.log"))
+}
+
+/// The context file of one step execution, in a run's folder; exists while it runs.
+pub fn context(run_dir: &Path, seq: Seq) -> PathBuf {
+    run_dir.join(format!("{seq}.context.json"))
+}
+
+/// Where one step execution may write its output, in a run's folder; exists while it runs.
+pub fn output(run_dir: &Path, seq: Seq) -> PathBuf {
+    run_dir.join(format!("{seq}.output.json"))
+}
+
+/// Whether `name` is that of a file of a step execution in a run's folder.
+pub fn is_step_file(name: &str) -> bool {
+    let digits = name.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = &name[digits..];
+    let has_seq = digits > 0 && !name.starts_with('0');
+    has_seq
+        && (rest == ".context.json" || rest == ".output.json" || (rest.starts_with('-') && rest.ends_with(".log")))
+}
