@@ -183,6 +183,12 @@ impl Trigger {
         Window::new(self, schedule, cursor, now)
     }
 
+    /// All nominal times after `cursor` up to `now`, whether or not their delay is over: for schedules
+    /// that are paused or replaced.
+    pub fn nominal_window(&self, cursor: DateTime<Utc>, now: DateTime<Utc>) -> Window<'_> {
+        Window::nominal(self, cursor, now)
+    }
+
     /// The cursor of a schedule that has done nothing yet: the second before its start.
     pub fn initial_cursor(&self) -> DateTime<Utc> {
         instant(self.first.min(LAST_SECOND) - 1)

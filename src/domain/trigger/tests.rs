@@ -236,10 +236,11 @@ fn count_is_counted_from_the_start() {
 
 #[test]
 fn a_start_with_a_fraction_does_not_reach_back() {
-    let start = Some(parse_time("2027-01-01T00:00:00.7Z", &Zone::utc(), at("2027-01-01")).unwrap());
+    let scheduled = at("2027-01-01T00:00:00.7Z");
+    let start = Some(scheduled);
     let minutely = Definition { start, ..cron("* * * * *", "UTC") };
     assert_eq!(next(&minutely, "2020-01-01", 1), ["2027-01-01T00:01:00+00:00"]);
-    let once = Definition { start, ..Definition::new(Rule::At(start.unwrap())) };
+    let once = Definition { start, ..Definition::new(Rule::At(scheduled)) };
     assert_eq!(next(&once, "2020-01-01", 2), ["2027-01-01T00:00:00+00:00"]);
 }
 

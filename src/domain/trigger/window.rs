@@ -49,6 +49,12 @@ impl<'a> Window<'a> {
         Self { trigger, cursor, through: through.max(cursor), now }
     }
 
+    /// Without regard to delays.
+    pub(super) fn nominal(trigger: &'a Trigger, cursor: DateTime<Utc>, now: DateTime<Utc>) -> Self {
+        let cursor = cursor.timestamp();
+        Self { trigger, cursor, through: now.timestamp().max(cursor), now }
+    }
+
     /// The cursor before the window.
     pub fn cursor(&self) -> DateTime<Utc> {
         instant(self.cursor)
