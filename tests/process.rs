@@ -18,8 +18,8 @@ use rustix::process::{Signal, getpgid, kill_process};
 use tempfile::TempDir;
 use wfctl::process::{
     Child, Ending, Fate, Interruption, LocalExecutor, Pid, SLOT_FD, Signals, Slept, SlotIdentity, SlotLock,
-    SpawnError, SpawnSpec, StepExecutor, StopHandle, StopKind, StopWatch, Wake, resolve_program, spawn,
-    stop_child, stop_orphans, stop_pair, wait,
+    SpawnError, SpawnSpec, StepExecutor, StopError, StopHandle, StopKind, StopWatch, Wake, resolve_program,
+    spawn, stop_child, stop_orphans, stop_pair, wait,
 };
 
 const LONG: Duration = Duration::from_secs(3600);
@@ -137,13 +137,17 @@ fn is_running(pid: Pid, program: &str) {
 
 /// Runs one of the ignored tests below in a process of its own, by way of a shell script in
 /// which `"$@"` is that test.
+///
+/// Not with [`Command`]: its children have, for the moment before they exec, all descriptors of
+/// this process, and a test that stops the holders of its slot would hit them.
 fn run_helper(script: &str, helper: &str) {
+    let bench = Bench::new();
     let exe = std::env::current_exe().unwrap();
-    let arguments = ["--ignored", "--exact", helper, "--nocapture"];
-    let output =
-        Command::new("/bin/bash").args(["-c", script, "bash"]).arg(exe).args(arguments).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    assert!(output.status.success() && text.contains("1 passed"), "{output:?}");
+    let fixed = ["/bin/bash", "-c", script, "bash"].into_iter().chain([exe.to_str().unwrap()]);
+    let argv: Vec<_> = fixed.chain(["--ignored", "--exact", helper, "--nocapture"]).collect();
+    let ending = bench.end_of(bench.start(&argv));
+    let text = bench.log();
+    assert!(ending == Ending::Exited(0) && text.contains("1 passed"), "{ending:?} {text}");
 }
 
 #[test]
@@ -395,13 +399,16 @@ fn closing_the_descriptor_hides_nobody_in_the_group() {
 #[test]
 fn the_step_itself_belongs_to_the_step_whatever_it_does() {
     let bench = Bench::new();
-    // Another group, and no descriptor.
-    let script = "import os, time\nos.close(223)\nos.setpgid(0, os.getpgid(os.getppid()))\n\
-                  open('ready', 'w')\ntime.sleep(1000)";
+    // A group that it leads no longer, and no descriptor.
+    let script = "import os, time\nos.close(223)\npid = os.fork()\nif pid == 0: time.sleep(1000)\n\
+                  os.setpgid(pid, pid)\nos.setpgid(0, pid)\n\
+                  open('pid', 'w').write(f'{pid}\\n')\ntime.sleep(1000)";
     let child = bench.start(&["/usr/bin/env", "python3", "-c", script]);
-    bench.wait_for("ready");
-    assert_ne!(getpgid(Some(child.pid())).unwrap(), child.pid());
+    let stranger = bench.pid_in("pid");
+    assert_eq!(getpgid(Some(child.pid())).unwrap(), stranger);
     assert_eq!(bench.stop(child, LONG), Some(Ending::Signalled(15)));
+    assert!(!is_gone(stranger));
+    kill_process(stranger, Signal::KILL).unwrap();
 }
 
 #[test]
@@ -541,6 +548,42 @@ fn the_local_executor_starts_waits_stops_and_knows_what_it_cannot_know() {
     assert_eq!(LocalExecutor.ask("r@1/1", SlotLock::Free), Fate::Unknown);
 }
 
+#[test]
+fn what_may_not_be_signalled_is_reported_and_the_rest_is_stopped() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: only root can make a program that changes its user");
+        return;
+    }
+    // The test becomes nobody, and its step root again.
+    let script = "chmod 755 . && cp \"$1\" exe && cp \"$(command -v setpriv)\" elevate && chmod 4755 elevate && \
+                  mkdir -m 777 tmp && shift && TMPDIR=$PWD/tmp ELEVATE=$PWD/elevate \
+                  setpriv --reuid=65534 --clear-groups ./exe \"$@\"";
+    run_helper(script, "helper_has_a_step_of_another_user");
+}
+
+#[test]
+#[ignore = "needs a process of its own; started by the test above"]
+fn helper_has_a_step_of_another_user() {
+    let bench = Bench::new();
+    let elevate = std::env::var("ELEVATE").unwrap();
+    let script = format!("{elevate} --reuid=0 sleep 5 & echo $! > pid; wait");
+    let child = bench.bash(&script);
+    let elevated = bench.pid_in("pid");
+    is_running(elevated, "sleep");
+    if proc_file(elevated, "status").unwrap().contains("Uid:\t65534") {
+        eprintln!("skipped: set-user-ID programs are not honoured here");
+        return;
+    }
+    let step = child.pid();
+    match stop_child(child, Some(&bench.slot), Duration::from_millis(50), &bench.watch) {
+        Err(StopError::NotPermitted { processes }) => {
+            assert_eq!(processes, [(elevated.as_raw_nonzero().get(), "sleep".to_owned())]);
+        }
+        other => panic!("{other:?}"),
+    }
+    assert!(is_gone(step) && !is_gone(elevated));
+}
+
 fn readable(fd: std::os::fd::BorrowedFd<'_>) -> bool {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     poll(&mut [PollFd::from_borrowed_fd(fd, PollFlags::IN)], Some(&Timespec::default())).unwrap() == 1
@@ -609,6 +652,22 @@ fn helper_was_given_descriptor_7() {
     assert!((0..=2).all(|fd| fs::read_link(format!("/proc/self/fd/{fd}")).is_ok()));
     let status = Command::new("/bin/bash").args(["-c", "test ! -e /proc/self/fd/7"]).status().unwrap();
     assert!(status.success());
+}
+
+#[test]
+fn a_limit_of_open_files_that_is_too_low_is_named() {
+    run_helper("ulimit -n 200; exec \"$@\"", "helper_may_open_few_files");
+}
+
+#[test]
+#[ignore = "needs a process of its own; started by a_limit_of_open_files_that_is_too_low_is_named"]
+fn helper_may_open_few_files() {
+    let bench = Bench::new();
+    let argv = ["/bin/true".into()];
+    let error = spawn(&bench.spec(&argv, &[])).unwrap_err();
+    assert!(error.never_started() && error.to_string().contains("ulimit -n"), "{error}");
+    let without_slot = SpawnSpec { slot: None, ..bench.spec(&argv, &[]) };
+    assert_eq!(bench.end_of(spawn(&without_slot).unwrap()), Ending::Exited(0));
 }
 
 #[test]
