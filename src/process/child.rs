@@ -321,8 +321,8 @@ fn first_line_interpreter(program: &Path) -> Option<PathBuf> {
     let mut head = Vec::new();
     File::open(program).ok()?.take(256).read_to_end(&mut head).ok()?;
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
-    let words = line.split(u8::is_ascii_whitespace);
-    let interpreter = words.filter(|word| !word.is_empty()).next()?;
+    let mut words = line.split(u8::is_ascii_whitespace);
+    let interpreter = words.find(|word| !word.is_empty())?;
     Some(PathBuf::from(OsStr::from_bytes(interpreter)))
 }
 

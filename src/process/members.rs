@@ -13,7 +13,7 @@
 //! themselves undumpable. They are found as members of the group; one that has left the group
 //! too is known only by the lock that it still holds, which whoever releases the slot checks.
 
-use std::collections::BTreeMap;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -82,49 +82,75 @@ pub(super) struct Member {
     pub(super) name: String,
 }
 
+/// What a look at a process has shown.
+enum Look<T> {
+    Member(T),
+    Stranger,
+    /// It has ended; nobody can say any more what it was.
+    Gone,
+}
+
 impl Membership<'_> {
-    /// All members, each with a handle that a reused number cannot fool.
+    /// All members, each with a handle that a reused number cannot fool; none only if that is
+    /// sure.
+    ///
+    /// One look is no proof that nobody is left: a member that was alive when `/proc` was listed
+    /// can fork and end before it is its turn, and its child is not in the list. So the list is
+    /// read again, and only what is new in it is looked at, until nothing new has already ended.
     pub(super) fn scan(&self) -> io::Result<Vec<Member>> {
         let _guard = sys::no_spawn_under_way();
-        let mut found = BTreeMap::new();
-        for entry in fs::read_dir("/proc")? {
-            let name = entry?.file_name();
-            let pid = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-            if let Some(pid) = pid
-                && self.inspect(pid).is_some()
-                && let Some(member) = self.hold(pid)?
-            {
-                found.insert(pid.as_raw_nonzero(), member);
+        let mut seen = HashSet::new();
+        let mut members = Vec::new();
+        loop {
+            let mut unsure = seen.is_empty();
+            for pid in all_processes()? {
+                if !seen.insert(pid) {
+                    continue;
+                }
+                match self.hold(pid)? {
+                    Look::Member(member) => members.push(member),
+                    Look::Gone => unsure = true,
+                    Look::Stranger => {}
+                }
+            }
+            if !unsure || !members.is_empty() {
+                return Ok(members);
             }
         }
-        Ok(found.into_values().collect())
     }
 
-    /// Opens a handle, then looks again: only now is it sure whose handle it is.
-    fn hold(&self, pid: Pid) -> io::Result<Option<Member>> {
+    /// Opens a handle of a member, then looks again: only now is it sure whose handle it is.
+    fn hold(&self, pid: Pid) -> io::Result<Look<Member>> {
+        match self.inspect(pid) {
+            Look::Member(_) => {}
+            Look::Stranger => return Ok(Look::Stranger),
+            Look::Gone => return Ok(Look::Gone),
+        }
         let pidfd = match pidfd_open(pid, PidfdFlags::empty()) {
             Ok(pidfd) => pidfd,
             // Gone, or the number is only that of a thread by now.
-            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(None),
+            Err(Errno::SRCH | Errno::INVAL | Errno::NOENT) => return Ok(Look::Gone),
             Err(errno) => return Err(errno.into()),
         };
-        Ok(self.inspect(pid).map(|stat| Member {
-            pid,
-            pidfd,
-            born: stat.born,
-            in_group: self.is_in_group(&stat),
-            name: stat.name,
-        }))
+        Ok(match self.inspect(pid) {
+            Look::Member(stat) => {
+                let in_group = self.is_in_group(&stat);
+                Look::Member(Member { pid, pidfd, born: stat.born, in_group, name: stat.name })
+            }
+            Look::Stranger => Look::Stranger,
+            Look::Gone => Look::Gone,
+        })
     }
 
-    fn inspect(&self, pid: Pid) -> Option<Stat> {
+    fn inspect(&self, pid: Pid) -> Look<Stat> {
         if pid == getpid() || self.spare.contains(&pid) {
-            return None;
+            return Look::Stranger;
         }
-        let stat = Stat::load(pid)?;
-        let belongs = stat.is_alive()
-            && (self.child == Some(pid) || self.is_in_group(&stat) || self.is_holder(pid, &stat));
-        belongs.then_some(stat)
+        let Some(stat) = Stat::load(pid).filter(Stat::is_alive) else { return Look::Gone };
+        if self.child == Some(pid) || self.is_in_group(&stat) || self.is_holder(pid, &stat) {
+            return Look::Member(stat);
+        }
+        Look::Stranger
     }
 
     fn is_in_group(&self, stat: &Stat) -> bool {
@@ -146,6 +172,15 @@ impl Membership<'_> {
     }
 }
 
+fn all_processes() -> io::Result<Vec<Pid>> {
+    let mut pids = Vec::new();
+    for entry in fs::read_dir("/proc")? {
+        let name = entry?.file_name();
+        pids.extend(name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw));
+    }
+    Ok(pids)
+}
+
 /// True if this process or thread has a description of the slot open that is locked shared.
 /// What cannot be read, because it is gone or not ours, is not held as far as we can see.
 fn holds(process: &Path, slot: &SlotIdentity) -> bool {
@@ -163,7 +198,7 @@ fn holds(process: &Path, slot: &SlotIdentity) -> bool {
     })
 }
 
-/// A line of fdinfo such as `lock:	1: FLOCK  ADVISORY  READ 42 00:2d:1234 0 EOF`.
+/// A line of fdinfo such as `lock: 1: FLOCK  ADVISORY  READ 42 00:2d:1234 0 EOF`.
 fn is_shared_lock(line: &str) -> bool {
     let mut words = line.split_whitespace();
     words.next() == Some("lock:") && words.nth(1) == Some("FLOCK") && words.nth(1) == Some("READ")

@@ -2,9 +2,9 @@
 //!
 //! In reading order: [`child`] starts one process and knows how it ended; [`wake`] is the one
 //! wait loop and the closed enum of what can end a wait; [`stop`] stops and joins everything
-//! that belongs to a step, with [`members`] telling what that is; [`signals`] turns the signals
+//! that belongs to a step, with `members` telling what that is; [`signals`] turns the signals
 //! that `wfctl` itself gets into [`Interruption`]s; [`executor`] is the seam behind which
-//! another way of running steps would stand; [`sys`] is the only unsafe code of the crate.
+//! another way of running steps would stand; `sys` is the only unsafe code of the crate.
 //!
 //! Invariants:
 //! - A step inherits its standard streams and the slot's descriptor ([`SLOT_FD`]), nothing else.
@@ -32,4 +32,6 @@ pub use rustix::process::Pid;
 pub use signals::{Interruption, Signals};
 pub use stop::{StopError, Stopped, stop_child, stop_orphans};
 pub use sys::{SLOT_FD, sanitize_inherited_fds};
-pub use wake::{Slept, StopHandle, StopKind, StopWatch, WaitError, Wake, sleep_until, stop_pair, wait};
+pub use wake::{
+    Slept, StopHandle, StopKind, StopWatch, WaitError, Wake, poll_until, sleep_until, stop_pair, wait,
+};

@@ -231,12 +231,12 @@ impl Attributes {
         let flags = libc::POSIX_SPAWN_SETPGROUP | libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
         let flags = c_short::try_from(flags).map_err(io::Error::other)?;
         let mut all = MaybeUninit::<libc::sigset_t>::zeroed();
-        let mut none = MaybeUninit::<libc::sigset_t>::zeroed();
-        // SAFETY: the attributes are initialised, the sets are valid when zeroed and are filled
-        // before they are read.
+        let none = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: the attributes are initialised, and the sets are plain bits, valid when zeroed
+        // or all ones. `sigfillset` would leave out the two signals that the C library keeps for
+        // its threads, which it then sets to be ignored in the child.
         unsafe {
-            libc::sigfillset(all.as_mut_ptr());
-            libc::sigemptyset(none.as_mut_ptr());
+            all.as_mut_ptr().write_bytes(0xff, 1);
             check(libc::posix_spawnattr_setflags(&raw mut attributes.0, flags))?;
             check(libc::posix_spawnattr_setpgroup(&raw mut attributes.0, 0))?;
             check(libc::posix_spawnattr_setsigdefault(&raw mut attributes.0, all.as_ptr()))?;

@@ -171,8 +171,9 @@ pub fn sleep_until(deadline: Instant, stop: &StopWatch) -> io::Result<Slept> {
     }
 }
 
-/// Waits until one of the descriptors is readable (true) or the deadline has passed (false).
-pub(super) fn poll_until(fds: &[BorrowedFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
+/// Waits until one of the descriptors is readable (true) or the deadline has passed (false); for
+/// waits that are not about a child, such as for [`Signals`](super::Signals).
+pub fn poll_until(fds: &[BorrowedFd<'_>], deadline: Option<Instant>) -> io::Result<bool> {
     let mut polled: Vec<_> = fds.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
     loop {
         let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
