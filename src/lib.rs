@@ -1,6 +1,7 @@
 //! `wfctl` runs multi-step jobs on a schedule, with human gates, without a daemon.
 
 pub mod domain;
+pub mod engine;
 pub mod process;
 pub mod state;
 pub mod store;

@@ -5,6 +5,7 @@ pub mod event;
 pub mod ids;
 pub mod policy;
 pub mod schedule;
+pub mod schema;
 pub mod time;
 pub mod trigger;
 pub mod workflow;

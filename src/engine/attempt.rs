@@ -401,7 +401,7 @@ impl Context<'_> {
         let started = spawn(&executor, &key, &command.run, &ready);
         let end = match started {
             Err(error) if error.never_started() => Known {
-                outcome: Outcome::error(),
+                outcome: Outcome::ERROR,
                 ending: StepEnding { error: Some(error.to_string()), ..StepEnding::default() },
             },
             Err(error) => {
@@ -455,7 +455,7 @@ impl Context<'_> {
                 let ending = stopped(child)?.ending;
                 let mut ending = ending.map(step_ending).unwrap_or_default();
                 ending.error = Some("it took too long and was stopped".to_owned());
-                JoinedAs::Known(Known { outcome: Outcome::timeout(), ending })
+                JoinedAs::Known(Known { outcome: Outcome::TIMEOUT, ending })
             }
             Wake::StopRequested(kind) => {
                 stopped(child)?;
@@ -508,8 +508,8 @@ struct Known {
 
 fn known(command: &CommandStep, ending: Ending) -> Known {
     let outcome = match ending {
-        Ending::Exited(code) => command.exit_outcome(code),
-        Ending::Signalled(_) => Outcome::error(),
+        Ending::Exited(code) => command.exit_outcome(i32::from(code)),
+        Ending::Signalled(_) => Outcome::ERROR,
     };
     Known { outcome, ending: step_ending(ending) }
 }

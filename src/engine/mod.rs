@@ -6,14 +6,7 @@
 pub mod attempt;
 pub mod supervise;
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fmt,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use chrono::{DateTime, Utc};
 

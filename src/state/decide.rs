@@ -210,9 +210,7 @@ fn place_after(state: &RunState, workflow: &Workflow, seq: Seq) -> Option<Requeu
         Next::Start(Start { step, try_no, key, .. }) => {
             Some(RequeuedAt { step: workflow.step(step).id.clone(), try_no, key })
         }
-        Next::Ask(step) => {
-            Some(RequeuedAt { step: workflow.step(step).id.clone(), try_no: 1, key: None })
-        }
+        Next::Ask(step) => Some(RequeuedAt { step: workflow.step(step).id.clone(), try_no: 1, key: None }),
         Next::Complete(_) | Next::Fail(..) => None,
     }
 }

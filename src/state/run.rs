@@ -13,7 +13,7 @@ use crate::domain::{
         Admitted, AttemptKind, AttemptNo, AttemptStarted, Event, Interrupted, Reason, RequeuedAt, Resolution,
         Seq, StepEnding, StepFinished,
     },
-    ids::{SlotIndex, StepId},
+    ids::StepId,
     workflow::Outcome,
 };
 

@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{AtFlags, FileType, Mode, OFlags, ResolveFlags, RenameFlags};
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
 
 /// What an entry of a folder is.
@@ -129,7 +129,8 @@ pub trait DiskFile: fmt::Debug + Send {
 
 const FILE_MODE: Mode = Mode::from_raw_mode(0o600);
 const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
-const NO_LINKS: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
+const NO_LINKS: ResolveFlags =
+    ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
 /// The file system below one folder.
 #[derive(Debug)]
@@ -268,13 +269,9 @@ impl Disk for RealDisk {
         let (to_dir, to_name) = self.split(to)?;
         Ok(match replace {
             Replace::Allowed => rustix::fs::renameat(from_dir, from_name, to_dir, to_name)?,
-            Replace::Refused => rustix::fs::renameat_with(
-                from_dir,
-                from_name,
-                to_dir,
-                to_name,
-                RenameFlags::NOREPLACE,
-            )?,
+            Replace::Refused => {
+                rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, RenameFlags::NOREPLACE)?
+            }
         })
     }
 

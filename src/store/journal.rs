@@ -156,8 +156,7 @@ impl Journal {
         if len < bytes.len() as u64 {
             file.truncate(len).map_err(io("cut the torn end of"))?;
         }
-        let journal =
-            Self { path: path.to_owned(), file, len, reserved: round_up(len), staged: Vec::new() };
+        let journal = Self { path: path.to_owned(), file, len, reserved: round_up(len), staged: Vec::new() };
         Ok(Some((journal, state)))
     }
 

@@ -100,5 +100,7 @@ pub fn is_step_file(name: &str) -> bool {
     let rest = &name[digits..];
     let has_seq = digits > 0 && !name.starts_with('0');
     has_seq
-        && (rest == ".context.json" || rest == ".output.json" || (rest.starts_with('-') && rest.ends_with(".log")))
+        && (rest == ".context.json"
+            || rest == ".output.json"
+            || (rest.starts_with('-') && rest.ends_with(".log")))
 }

@@ -59,8 +59,7 @@ impl LockFile {
     /// When it cannot be opened or created.
     pub fn open(disk: &dyn Disk, command: &str) -> Result<Self, StoreError> {
         let path = std::path::Path::new(layout::LOCK);
-        let file =
-            disk.lock_file(path, Create::IfMissing).map_err(|e| StoreError::io("open", path, e))?;
+        let file = disk.lock_file(path, Create::IfMissing).map_err(|e| StoreError::io("open", path, e))?;
         Ok(Self { turn: Mutex::new(()), file: Arc::new(file), command: command.to_owned() })
     }
 
@@ -90,11 +89,8 @@ impl LockFile {
         let io = |e: io::Error| StoreError::io("wait for", layout::LOCK, e);
         let done = Arc::new(eventfd(0, EventfdFlags::CLOEXEC).map_err(|e| io(e.into()))?);
         let state = Arc::new(AtomicU8::new(WAITING));
-        let waiter = Waiter {
-            file: Arc::clone(&self.file),
-            done: Arc::clone(&done),
-            state: Arc::clone(&state),
-        };
+        let waiter =
+            Waiter { file: Arc::clone(&self.file), done: Arc::clone(&done), state: Arc::clone(&state) };
         thread::Builder::new().spawn(move || waiter.run()).map_err(io)?;
         let outcome = wait_readable(done.as_fd(), patience).map_err(io)?;
         if outcome == Waited::Ready

@@ -79,7 +79,9 @@ pub enum StoreError {
         why: String,
     },
     /// The store is on a file system where locks are not inherited.
-    #[error("the store {path} is on a network file system ({fs}), where the locks of running steps do not hold")]
+    #[error(
+        "the store {path} is on a network file system ({fs}), where the locks of running steps do not hold"
+    )]
     NetworkFs {
         /// Where.
         path: PathBuf,
@@ -123,7 +125,8 @@ impl StoreError {
     /// Names paths of the store in full.
     #[must_use]
     pub fn below(self, root: &Path) -> Self {
-        let full = |path: PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
+        let full =
+            |path: PathBuf| if path.as_os_str().is_empty() { root.to_owned() } else { root.join(path) };
         match self {
             Self::Io { what, path, source } => Self::Io { what, path: full(path), source },
             Self::Corrupt { path, why } => Self::Corrupt { path: full(path), why },

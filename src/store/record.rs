@@ -12,8 +12,8 @@ use serde_json::Value;
 
 use crate::domain::{
     event::{
-        Admitted, AttemptKind, AttemptStarted, Event, Interrupted, Reason, RequeuedAt, Resolution, StepEnding,
-        StepFinished,
+        Admitted, AttemptKind, AttemptStarted, Event, Interrupted, Reason, RequeuedAt, Resolution,
+        StepEnding, StepFinished,
     },
     ids::SlotIndex,
     time,
@@ -263,9 +263,7 @@ fn line_of(event: &Event) -> Line {
             key: place.key,
         },
         Event::Cancelled { by, note } => Line::Cancelled { by, note },
-        Event::Resolved { resolution, note, by } => {
-            Line::Resolved { r#as: resolution.to_string(), note, by }
-        }
+        Event::Resolved { resolution, note, by } => Line::Resolved { r#as: resolution.to_string(), note, by },
     }
 }
 
@@ -342,9 +340,7 @@ fn event_of(line: Line) -> Result<Event, String> {
         Line::Requeued { attempt, at_step, r#try, key } => Event::Requeued {
             attempt,
             at: match at_step {
-                Some(step) => {
-                    Some(RequeuedAt { step: parse(&step)?, try_no: r#try.unwrap_or(1), key })
-                }
+                Some(step) => Some(RequeuedAt { step: parse(&step)?, try_no: r#try.unwrap_or(1), key }),
                 None => None,
             },
         },

@@ -248,11 +248,7 @@ pub fn sweep_unadmitted(disk: &dyn Disk, dir: &Path) -> Result<bool, StoreError>
 ///
 /// # Errors
 /// When the journal cannot be opened or is corrupt.
-pub fn open(
-    _lock: &StoreLock<'_>,
-    disk: &Arc<dyn Disk>,
-    run: &RunId,
-) -> Result<Option<OpenRun>, StoreError> {
+pub fn open(_lock: &StoreLock<'_>, disk: &Arc<dyn Disk>, run: &RunId) -> Result<Option<OpenRun>, StoreError> {
     let Some(dir) = find(&**disk, run)? else { return Ok(None) };
     let path = layout::journal(&dir);
     match disk.kind(&path) {
@@ -351,9 +347,7 @@ impl OpenRun {
             return Ok(self);
         }
         let run = self.moved(target)?;
-        run.disk
-            .sync_dir(layout::ACTIVE.as_ref())
-            .map_err(|e| StoreError::io("sync", layout::ACTIVE, e))?;
+        run.disk.sync_dir(layout::ACTIVE.as_ref()).map_err(|e| StoreError::io("sync", layout::ACTIVE, e))?;
         Ok(run)
     }
 

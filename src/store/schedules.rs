@@ -132,7 +132,8 @@ pub fn save(lock: &StoreLock<'_>, disk: &dyn Disk, schedule: &Schedule) -> Resul
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
         Err(e) => return Err(StoreError::io("create", dir, e)),
     }
-    let mut text = serde_json::to_vec_pretty(&file_of(schedule)).map_err(|e| StoreError::Bug(e.to_string()))?;
+    let mut text =
+        serde_json::to_vec_pretty(&file_of(schedule)).map_err(|e| StoreError::Bug(e.to_string()))?;
     text.push(b'\n');
     atomic::write(lock, disk, &layout::schedule(&schedule.id), &text)
 }
@@ -287,14 +288,34 @@ macro_rules! table {
     };
 }
 
-table!(missed_word, missed_reason, MissedReason,
-    MissedReason::CatchUp = "catchup", MissedReason::Deadline = "deadline", MissedReason::Paused = "paused",
-    MissedReason::Replaced = "replaced", MissedReason::DstGap = "dst_gap");
-table!(overlap_word, overlap, Overlap,
-    Overlap::Skip = "skip", Overlap::Queue = "queue", Overlap::QueueOne = "queue-one", Overlap::Allow = "allow");
+table!(
+    missed_word,
+    missed_reason,
+    MissedReason,
+    MissedReason::CatchUp = "catchup",
+    MissedReason::Deadline = "deadline",
+    MissedReason::Paused = "paused",
+    MissedReason::Replaced = "replaced",
+    MissedReason::DstGap = "dst_gap"
+);
+table!(
+    overlap_word,
+    overlap,
+    Overlap,
+    Overlap::Skip = "skip",
+    Overlap::Queue = "queue",
+    Overlap::QueueOne = "queue-one",
+    Overlap::Allow = "allow"
+);
 table!(dst_gap_word, dst_gap, DstGap, DstGap::Next = "next", DstGap::Skip = "skip");
-table!(dst_fold_word, dst_fold, DstFold,
-    DstFold::First = "first", DstFold::Last = "last", DstFold::Both = "both");
+table!(
+    dst_fold_word,
+    dst_fold,
+    DstFold,
+    DstFold::First = "first",
+    DstFold::Last = "last",
+    DstFold::Both = "both"
+);
 
 fn file_of(schedule: &Schedule) -> ScheduleFile {
     let definition = &schedule.definition;
@@ -369,7 +390,8 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
             name: file.name,
             trigger: Trigger::new(trigger_of(&file.trigger)?),
             policies: Policies {
-                overlap: overlap(&file.overlap).ok_or_else(|| format!("overlap {:?} is unknown", file.overlap))?,
+                overlap: overlap(&file.overlap)
+                    .ok_or_else(|| format!("overlap {:?} is unknown", file.overlap))?,
                 catch_up,
                 deadline: file.deadline.map(parse_deadline).transpose()?,
             },
@@ -416,6 +438,7 @@ fn trigger_of(file: &TriggerFile) -> Result<trigger::Definition, String> {
         count: file.count,
         jitter,
         dst_gap: dst_gap(&file.dst_gap).ok_or_else(|| format!("dst_gap {:?} is unknown", file.dst_gap))?,
-        dst_fold: dst_fold(&file.dst_fold).ok_or_else(|| format!("dst_fold {:?} is unknown", file.dst_fold))?,
+        dst_fold: dst_fold(&file.dst_fold)
+            .ok_or_else(|| format!("dst_fold {:?} is unknown", file.dst_fold))?,
     })
 }

@@ -83,9 +83,8 @@ pub fn initial(capacity: Option<u32>) -> String {
 /// [`StoreError::Settings`] when the file is no settings file, [`StoreError::Format`] when it is of a
 /// newer format.
 pub fn load(disk: &dyn Disk) -> Result<Settings, StoreError> {
-    let bytes = disk
-        .read(Path::new(layout::SETTINGS))
-        .map_err(|e| StoreError::io("read", layout::SETTINGS, e))?;
+    let bytes =
+        disk.read(Path::new(layout::SETTINGS)).map_err(|e| StoreError::io("read", layout::SETTINGS, e))?;
     let text = String::from_utf8(bytes).map_err(|_| settings_error("it is not UTF-8"))?;
     parse(&text)
 }

@@ -6,15 +6,7 @@
 //! asks for the lock exclusively. [`SlotGuard`] dropped without [`SlotGuard::release`] leaves its content
 //! behind as evidence. The files need no sync: after a power loss the journals tell.
 
-use std::{
-    fs::File,
-    io,
-    os::unix::fs::FileExt as _,
-    path::PathBuf,
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{fs::File, io, os::unix::fs::FileExt as _, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use chrono::{DateTime, Utc};
 use fs4::{FileExt, TryLockError};
@@ -189,11 +181,7 @@ pub fn claim(
     Ok(None)
 }
 
-fn claim_once(
-    disk: &Arc<dyn Disk>,
-    capacity: u32,
-    holder: &Holder,
-) -> Result<Option<SlotGuard>, StoreError> {
+fn claim_once(disk: &Arc<dyn Disk>, capacity: u32, holder: &Holder) -> Result<Option<SlotGuard>, StoreError> {
     let mut taken = 0;
     for index in list(&**disk)?.into_iter().filter(|index| index.0 >= capacity) {
         taken += u32::from(probe(&**disk, index)? != SlotState::Free);

@@ -2,13 +2,7 @@
 
 use std::io;
 
-use super::{
-    StoreError,
-    atomic,
-    disk::Disk,
-    layout,
-    lock::StoreLock,
-};
+use super::{StoreError, atomic, disk::Disk, layout, lock::StoreLock};
 use crate::domain::ids::Digest;
 
 /// Pins the bytes of a workflow file. Pinning the same bytes again changes nothing, and puts a missing or

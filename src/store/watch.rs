@@ -3,11 +3,7 @@
 //! A watch is a hint: whoever waits looks for itself after every wake-up, and where the kernel gives no
 //! watch (its limits are per user) the wait falls back to looking a few times a second.
 
-use std::{
-    mem::MaybeUninit,
-    path::Path,
-    time::Duration,
-};
+use std::{mem::MaybeUninit, path::Path, time::Duration};
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
@@ -90,10 +86,12 @@ impl Watch {
         let bounded = Patience { timeout, abort: patience.abort };
         let waited = match (self.fd(), patience.abort) {
             (Some(fd), _) => wait_readable(fd, bounded),
-            (None, Some(abort)) => wait_readable(abort, Patience { timeout, abort: None }).map(|waited| match waited {
-                Waited::Ready => Waited::Aborted,
-                other => other,
-            }),
+            (None, Some(abort)) => {
+                wait_readable(abort, Patience { timeout, abort: None }).map(|waited| match waited {
+                    Waited::Ready => Waited::Aborted,
+                    other => other,
+                })
+            }
             (None, None) => {
                 std::thread::sleep(timeout);
                 Ok(Waited::TimedOut)
