@@ -458,7 +458,7 @@ impl Context<'_> {
                 JoinedAs::Known(Known { outcome: Outcome::TIMEOUT, ending })
             }
             Wake::StopRequested(kind) => {
-                stopped(child)?;
+                let _ = stopped(child)?;
                 JoinedAs::Stopped(kind)
             }
         })

@@ -21,7 +21,7 @@ use crate::domain::{
 
 /// Why a line is not a record.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum BadLine {
+pub(super) enum BadLine {
     /// The checksum is missing or wrong.
     #[error("the checksum does not match")]
     Checksum,
@@ -148,7 +148,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<V
 const CRC_LEN: usize = r#","crc":"00000000"}"#.len();
 
 /// Writes one record and its line end to `out`.
-pub fn encode(n: u64, at: DateTime<Utc>, event: &Event, out: &mut Vec<u8>) {
+pub(super) fn encode(n: u64, at: DateTime<Utc>, event: &Event, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(format!("{{\"n\":{n},\"at\":\"{}\",", time::format_instant(at)).as_bytes());
     let body = serde_json::to_vec(&line_of(event)).expect("plain data has a JSON form");
@@ -157,7 +157,7 @@ pub fn encode(n: u64, at: DateTime<Utc>, event: &Event, out: &mut Vec<u8>) {
 }
 
 /// Writes a JSON object with a checksum as its last field, and a line end.
-pub fn seal(object: &[u8], out: &mut Vec<u8>) {
+pub(super) fn seal(object: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&object[..object.len().saturating_sub(1)]);
     append_crc(start, out);
@@ -169,7 +169,7 @@ fn append_crc(start: usize, out: &mut Vec<u8>) {
 }
 
 /// The object in a line that [`seal`] wrote, without its checksum, if that is right.
-pub fn unseal(line: &[u8]) -> Option<Vec<u8>> {
+pub(super) fn unseal(line: &[u8]) -> Option<Vec<u8>> {
     let mut object = checked(line)?.to_vec();
     object.push(b'}');
     Some(object)
@@ -179,7 +179,7 @@ pub fn unseal(line: &[u8]) -> Option<Vec<u8>> {
 ///
 /// # Errors
 /// When the checksum or the content is wrong.
-pub fn decode(line: &[u8]) -> Result<(u64, DateTime<Utc>, Event), BadLine> {
+pub(super) fn decode(line: &[u8]) -> Result<(u64, DateTime<Utc>, Event), BadLine> {
     let text = unseal(line).ok_or(BadLine::Checksum)?;
     let bad = |error: serde_json::Error| BadLine::Content(error.to_string());
     let envelope: Envelope<'_> = serde_json::from_slice(&text).map_err(bad)?;
