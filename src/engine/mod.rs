@@ -3,7 +3,9 @@
 //! Knows nothing of arguments, tables or exit codes. Whatever changes state happens under the store lock
 //! or by the owner of a slot, and is decided by the pure functions of [`crate::state`].
 
+pub mod admit;
 pub mod attempt;
+pub mod recover;
 pub mod supervise;
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};

@@ -134,6 +134,34 @@ pub fn probe_twice(disk: &dyn Disk, index: SlotIndex) -> Result<SlotState, Store
     probe(disk, index)
 }
 
+/// The state of a slot as far as it concerns `run`: what names another run is not asked twice.
+///
+/// # Errors
+/// When the file cannot be read.
+pub fn probe_named(disk: &dyn Disk, index: SlotIndex, run: &RunId) -> Result<SlotState, StoreError> {
+    match probe(disk, index)? {
+        SlotState::Live(Some(holder)) if holder.run != *run => Ok(SlotState::Live(Some(holder))),
+        SlotState::Live(_) => probe_twice(disk, index),
+        settled @ (SlotState::Free | SlotState::Abandoned(_)) => Ok(settled),
+    }
+}
+
+/// Whether any slot file names `run`, live or not.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn is_named(disk: &dyn Disk, run: &RunId) -> Result<bool, StoreError> {
+    for index in list(disk)? {
+        let path = layout::slot(index);
+        let io = |e| StoreError::io("read", &path, e);
+        let file = disk.lock_file(&path, Create::Never).map_err(io)?;
+        if matches!(read_holder(&file).map_err(io)?, Content::Holder(holder) if holder.run == *run) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// All slots and what they are, in order, at least as many as the capacity.
 ///
 /// # Errors

@@ -1,0 +1,240 @@
+//! Bringing runs into being, and taking hold of them later.
+//!
+//! The exclusive creation of a run's folder is its admission. A schedule's cursor is advanced behind it;
+//! whoever takes hold of a run whose schedule's cursor lags (a crash came between) advances it first, so
+//! that a run can never leave `active` while its occurrence could still be admitted again.
+
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::{Engine, EngineError};
+use crate::{
+    domain::{
+        event::Admitted,
+        ids::{Digest, RunId, ScheduleId, SlotIndex},
+        schedule::Schedule,
+        time,
+        workflow::{MAX_FILE_SIZE, Workflow},
+    },
+    state::run::{Executing, Phase, RunState},
+    store::{
+        StoreError,
+        lock::StoreLock,
+        runs::{self, Creation, OpenRun},
+        schedules,
+        slots::{self, Holder, SlotState},
+    },
+};
+
+/// The variables of the scheduling process that are pinned.
+pub const PINNED: [&str; 8] = ["PATH", "HOME", "USER", "LOGNAME", "LANG", "LC_ALL", "TZ", "SHELL"];
+
+/// A workflow file, read and checked, with what is pinned beside it.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// The bytes of the file.
+    pub text: String,
+    /// What they say.
+    pub workflow: Workflow,
+    /// The folder of the file, absolute.
+    pub cwd: String,
+    /// The pinned environment.
+    pub env: BTreeMap<String, String>,
+}
+
+/// Reads and checks a workflow file.
+///
+/// # Errors
+/// When it cannot be read or is not a valid workflow.
+pub fn read_workflow(
+    engine_env: &BTreeMap<std::ffi::OsString, std::ffi::OsString>,
+    path: &Path,
+) -> Result<Source, EngineError> {
+    let unreadable = |source| EngineError::Unreadable { path: path.to_owned(), source };
+    let text = read_text(path)?;
+    let workflow = Workflow::parse(&text)
+        .map_err(|errors| EngineError::BadWorkflow { path: path.to_owned(), errors })?;
+    let absolute = std::path::absolute(path).map_err(unreadable)?;
+    let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
+    // A link to the file keeps its own folder, as `dirname` would have it; only the folder is resolved.
+    let folder = std::fs::canonicalize(&folder).map_err(unreadable)?;
+    let cwd = folder.into_os_string().into_string().map_err(|folder| EngineError::BadInput {
+        what: format!("the folder {}", PathBuf::from(folder).display()),
+        why: "its name is not UTF-8, so it cannot be recorded".to_owned(),
+        hint: "move the workflow file to another folder".to_owned(),
+    })?;
+    let env = PINNED
+        .iter()
+        .filter_map(|name| {
+            let value = engine_env.get(std::ffi::OsStr::new(name))?.to_str()?;
+            Some(((*name).to_owned(), value.to_owned()))
+        })
+        .collect();
+    Ok(Source { text, workflow, cwd, env })
+}
+
+/// Reads a text file that a caller named, no larger than a workflow may be.
+fn read_text(path: &Path) -> Result<String, EngineError> {
+    use std::io::Read as _;
+    let unreadable = |source| EngineError::Unreadable { path: path.to_owned(), source };
+    let file = std::fs::File::open(path).map_err(unreadable)?;
+    let metadata = file.metadata().map_err(unreadable)?;
+    if metadata.is_dir() {
+        return Err(unreadable(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+    }
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(MAX_FILE_SIZE).unwrap_or(u64::MAX) + 1;
+    file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
+    String::from_utf8(bytes).map_err(|error| EngineError::BadInput {
+        what: path.display().to_string(),
+        why: format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1),
+        hint: "a workflow is a TOML file; save it as UTF-8".to_owned(),
+    })
+}
+
+/// What a run of `schedule` is admitted with.
+pub fn admitted_by(
+    schedule: &Schedule,
+    run: RunId,
+    occurrence: DateTime<Utc>,
+    manual: bool,
+    input: Option<Value>,
+) -> Admitted {
+    let definition = &schedule.definition;
+    Admitted {
+        run,
+        schedule: Some(schedule.id.clone()),
+        occurrence: time::whole_seconds(occurrence),
+        manual,
+        name: definition.name.clone(),
+        workflow: definition.workflow.clone(),
+        input: input.unwrap_or_else(|| definition.input.clone()),
+        env: definition.env.clone(),
+        cwd: definition.cwd.clone(),
+    }
+}
+
+/// What an ad-hoc run of a workflow file is admitted with.
+pub fn admitted_ad_hoc(
+    source: &Source,
+    digest: Digest,
+    run: RunId,
+    at: DateTime<Utc>,
+    input: Value,
+) -> Admitted {
+    Admitted {
+        run,
+        schedule: None,
+        occurrence: time::whole_seconds(at),
+        manual: true,
+        name: source.workflow.name.to_string(),
+        workflow: digest,
+        input,
+        env: source.env.clone(),
+        cwd: source.cwd.clone(),
+    }
+}
+
+/// Creates the run of a manual start under the first free number of its second.
+///
+/// # Errors
+/// When it cannot be created.
+pub fn create_manual(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    name: &ScheduleId,
+    at: DateTime<Utc>,
+    admitted: &dyn Fn(RunId) -> Admitted,
+) -> Result<OpenRun, EngineError> {
+    for k in 1..=u32::MAX {
+        let run = RunId::for_manual(name, at, k);
+        if let Creation::Created(run) = runs::create(lock, engine.disk(), admitted(run), engine.now())? {
+            return Ok(run);
+        }
+    }
+    Err(EngineError::Store(StoreError::Bug("no manual run number is free".to_owned())))
+}
+
+/// Takes hold of a run under the lock.
+///
+/// # Errors
+/// When there is none, it is corrupt, or its schedule's cursor cannot be advanced.
+pub fn open_run(engine: &Engine<'_>, lock: &StoreLock<'_>, id: &RunId) -> Result<OpenRun, EngineError> {
+    let run = runs::open(lock, engine.disk(), id)?.ok_or_else(|| EngineError::NoRun(id.to_string()))?;
+    cover_occurrence(engine, lock, run.state())?;
+    Ok(run)
+}
+
+/// Advances the cursor of the run's schedule to the run's occurrence, where it lags behind.
+fn cover_occurrence(engine: &Engine<'_>, lock: &StoreLock<'_>, state: &RunState) -> Result<(), EngineError> {
+    let admitted = &state.admitted;
+    let Some(id) = admitted.schedule.as_ref().filter(|_| !admitted.manual) else { return Ok(()) };
+    // A schedule whose file is damaged admits nothing anyway, and must not keep its runs from people.
+    let Ok(Some(mut schedule)) = schedules::load(&**engine.disk(), id) else { return Ok(()) };
+    if schedule.cursor < admitted.occurrence {
+        schedule.cursor = admitted.occurrence;
+        schedules::save(lock, &**engine.disk(), &schedule)?;
+    }
+    Ok(())
+}
+
+/// Whose a run is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ownership {
+    /// No attempt is in progress and no slot names it.
+    Nobody,
+    /// Something of an attempt is alive. The holder is unknown where the slot's content was lost.
+    Live(SlotIndex, Option<Holder>),
+    /// An attempt is in progress, or a slot says so, and nothing of it is alive.
+    Abandoned(Vec<(SlotIndex, Holder)>),
+}
+
+/// Whose a run is now. The answer holds while the store lock is held, except that what is live may end.
+///
+/// # Errors
+/// When the slots cannot be read.
+pub fn ownership(
+    _lock: &StoreLock<'_>,
+    engine: &Engine<'_>,
+    state: &RunState,
+) -> Result<Ownership, EngineError> {
+    let disk = &**engine.disk();
+    let id = &state.admitted.run;
+    let mut abandoned = Vec::new();
+    for index in slots::list(disk)? {
+        match slots::probe_named(disk, index, id)? {
+            SlotState::Live(Some(holder)) if holder.run == *id => {
+                return Ok(Ownership::Live(index, Some(holder)));
+            }
+            SlotState::Abandoned(Some(holder)) if holder.run == *id => abandoned.push((index, holder)),
+            // The content was lost, but the lock that the run's attempt took is held.
+            SlotState::Live(None) if attempt_slot(state) == Some(index) => {
+                return Ok(Ownership::Live(index, None));
+            }
+            SlotState::Free | SlotState::Live(_) | SlotState::Abandoned(_) => {}
+        }
+    }
+    if state.is_executing() || !abandoned.is_empty() {
+        return Ok(Ownership::Abandoned(abandoned));
+    }
+    Ok(Ownership::Nobody)
+}
+
+/// The slot of the attempt in progress.
+pub fn attempt_slot(state: &RunState) -> Option<SlotIndex> {
+    let Phase::Executing(Executing { .. }) = &state.phase else { return None };
+    state.attempts.last().and_then(|attempt| attempt.started.slot)
+}
+
+/// Who holds a live run, for messages.
+pub fn describe_holder(index: SlotIndex, holder: Option<&Holder>) -> String {
+    match holder {
+        Some(holder) => format!("slot {index} is held by pid {} on {}", holder.pid, holder.host),
+        None => format!("slot {index} is held"),
+    }
+}
