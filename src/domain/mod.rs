@@ -3,4 +3,5 @@
 pub mod duration;
 pub mod ids;
 pub mod policy;
+pub mod schema;
 pub mod trigger;
