@@ -5,3 +5,4 @@ pub mod ids;
 pub mod policy;
 pub mod schema;
 pub mod trigger;
+pub mod workflow;
