@@ -23,6 +23,9 @@ pub struct Schedule {
     pub definition: Definition,
     /// Everything nominal at or before this instant has its receipt.
     pub cursor: DateTime<Utc>,
+    /// How many bytes of receipts the cursor already stands for; what is behind them was written by a
+    /// command that did not come to advance the cursor.
+    pub receipts_len: u64,
     /// Since when it is paused, if it is.
     pub paused: Option<Change>,
     /// When it was removed; what is left then guards its past.
@@ -82,6 +85,8 @@ pub enum WhyUnrun {
     },
     /// They passed.
     Missed(MissedReason),
+    /// The cursor was set back to `times.first`: what earlier receipts say of later times is void.
+    Rewound,
 }
 
 impl WhyUnrun {
@@ -90,6 +95,7 @@ impl WhyUnrun {
         match self {
             Self::Skipped { .. } => "skipped",
             Self::Missed(_) => "missed",
+            Self::Rewound => "rewound",
         }
     }
 }

@@ -16,6 +16,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use super::{Engine, EngineError};
@@ -251,7 +252,7 @@ impl Context<'_> {
                     return self.stage_start(run, &start).map(|ready| Action::Spawn(Box::new(ready)));
                 }
             }
-            Next::Ask(step) => self.ask(attempt, step),
+            Next::Ask(step) => asked(self.workflow, step, attempt, self.engine.now()),
             Next::Complete(outcome) => Event::Completed { attempt, outcome },
             Next::Fail(reason, error) => Event::Failed { attempt, reason, error, by: None },
         };
@@ -267,24 +268,6 @@ impl Context<'_> {
         let timeout = self.workflow.timeout.unwrap_or_default();
         let error = format!("the attempt took longer than {}", humantime::format_duration(timeout));
         Event::Failed { attempt, reason: Reason::Timeout, error, by: None }
-    }
-
-    fn ask(&self, attempt: AttemptNo, step: StepIndex) -> Event {
-        let step = self.workflow.step(step);
-        let StepKind::Gate(GateStep { question, outcomes, schema, expires }) = &step.kind else {
-            unreachable!("only a gate asks")
-        };
-        let expires_at = expires
-            .and_then(|after| chrono::TimeDelta::from_std(after).ok())
-            .and_then(|after| self.engine.now().checked_add_signed(after));
-        Event::Interrupted(Box::new(Interrupted {
-            attempt,
-            step: step.id.clone(),
-            question: question.clone(),
-            outcomes: outcomes.clone(),
-            schema: schema.clone(),
-            expires_at,
-        }))
     }
 
     /// Waits before another try.
@@ -545,6 +528,25 @@ fn spawn(
             slot: Some(ready.slot.as_fd()),
         },
     )
+}
+
+/// The event that puts the question of the gate at `step`.
+pub fn asked(workflow: &Workflow, step: StepIndex, attempt: AttemptNo, now: DateTime<Utc>) -> Event {
+    let step = workflow.step(step);
+    let StepKind::Gate(GateStep { question, outcomes, schema, expires }) = &step.kind else {
+        unreachable!("only a gate asks")
+    };
+    let expires_at = expires
+        .and_then(|after| chrono::TimeDelta::from_std(after).ok())
+        .and_then(|after| now.checked_add_signed(after));
+    Event::Interrupted(Box::new(Interrupted {
+        attempt,
+        step: step.id.clone(),
+        question: question.clone(),
+        outcomes: outcomes.clone(),
+        schema: schema.clone(),
+        expires_at,
+    }))
 }
 
 /// The variables that name a run, for steps and notifications.

@@ -5,8 +5,15 @@
 
 pub mod admit;
 pub mod attempt;
+pub mod batch;
+pub mod cancel;
+pub mod dispatch;
+pub mod expire;
 pub mod recover;
+pub mod resume;
+pub mod schedule;
 pub mod supervise;
+pub mod tick;
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 

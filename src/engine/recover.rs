@@ -19,7 +19,7 @@ use crate::{
     store::{
         StoreError, layout,
         lock::StoreLock,
-        runs::{self, OpenRun},
+        runs,
         slots::{self, Holder, SlotState},
     },
 };
@@ -138,9 +138,8 @@ pub fn reconcile(
     id: &RunId,
     mode: Mode,
 ) -> Result<Option<Recovered>, EngineError> {
-    let disk = engine.disk();
-    let run = match runs::open(lock, disk, id) {
-        Ok(Some(run)) => run,
+    let (dir, state) = match runs::read_journal(&**engine.disk(), id) {
+        Ok(Some((dir, state, _))) => (dir, state),
         Ok(None) => return unadmitted(engine, lock, id, mode),
         Err(StoreError::Corrupt { path, why }) => {
             let detail = format!("{}: {why}", engine.store.root().join(path).display());
@@ -148,18 +147,19 @@ pub fn reconcile(
         }
         Err(error) => return Err(error.into()),
     };
-    let slots = match admit::ownership(lock, engine, run.state())? {
+    let is_misplaced = dir.starts_with(layout::ACTIVE) == state.is_finished();
+    let slots = match admit::ownership(lock, engine, &state)? {
         Ownership::Live(index, holder) => {
             let detail = admit::describe_holder(index, holder.as_ref());
             return Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Live, detail }));
         }
-        Ownership::Nobody if !is_misplaced(&run) => return Ok(None),
+        Ownership::Nobody if !is_misplaced => return Ok(None),
         Ownership::Nobody => Vec::new(),
         Ownership::Abandoned(slots) => slots,
     };
     // A missing snapshot makes a step count as not idempotent; it must not cost the slot.
-    let workflow = engine.workflow_of(run.state()).ok();
-    let (decision, detail, event) = decided(run.state(), &decide::conclude(run.state(), workflow.as_ref()));
+    let workflow = engine.workflow_of(&state).ok();
+    let (decision, detail, event) = decided(&state, &decide::conclude(&state, workflow.as_ref()));
     if mode == Mode::Act {
         let run = admit::open_run(engine, lock, id)?;
         let run = match &event {
@@ -171,10 +171,6 @@ pub fn reconcile(
         filed?;
     }
     Ok(Some(Recovered { run: Some(id.clone()), decision, detail }))
-}
-
-fn is_misplaced(run: &OpenRun) -> bool {
-    run.dir().starts_with(layout::ACTIVE) == run.state().is_finished()
 }
 
 fn decided(state: &RunState, conclusion: &Conclusion) -> (Decision, String, Option<Event>) {

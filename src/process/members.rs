@@ -172,6 +172,13 @@ impl Membership<'_> {
     }
 }
 
+/// When a process started, in clock ticks since boot, which tells it from a later one with the same
+/// number; none where there is no such process or only its remains.
+pub fn process_start(pid: u32) -> Option<u64> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw)?;
+    Stat::load(pid).filter(Stat::is_alive).map(|stat| stat.born)
+}
+
 fn all_processes() -> io::Result<Vec<Pid>> {
     let mut pids = Vec::new();
     for entry in fs::read_dir("/proc")? {

@@ -27,7 +27,7 @@ pub mod wake;
 
 pub use child::{Child, Ending, SpawnError, SpawnSpec, resolve_program, spawn};
 pub use executor::{Fate, LocalExecutor, SlotLock, StepExecutor};
-pub use members::SlotIdentity;
+pub use members::{SlotIdentity, process_start};
 pub use rustix::process::Pid;
 pub use signals::{Interruption, Signals};
 pub use stop::{StopError, Stopped, stop_child, stop_orphans};

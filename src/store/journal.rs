@@ -202,6 +202,14 @@ impl Journal {
         }
     }
 
+    /// Writes what is staged without a sync: the caller syncs many journals at once.
+    ///
+    /// # Errors
+    /// When writing fails.
+    pub fn write_unsynced(mut self) -> Result<(), StoreError> {
+        self.file.append(&self.staged).map_err(|e| StoreError::io("append to", &self.path, e))
+    }
+
     /// Sets room aside behind what is staged, so that the end of a step can be noted on a disk that has
     /// filled up meanwhile.
     ///

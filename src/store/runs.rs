@@ -208,6 +208,28 @@ pub fn create(
     }
 }
 
+/// Writes the folders of new runs below `dir`, to be admitted together. Nothing of it is durable before
+/// the caller has synced the whole disk, and nothing of it counts before it is in `active`.
+///
+/// # Errors
+/// When anything cannot be written.
+pub fn write_batch(
+    _lock: &StoreLock<'_>,
+    disk: &dyn Disk,
+    dir: &Path,
+    admitted: impl IntoIterator<Item = Admitted>,
+    at: DateTime<Utc>,
+) -> Result<(), StoreError> {
+    for admitted in admitted {
+        let run = dir.join(admitted.run.as_str());
+        disk.create_dir(&run).map_err(|e| StoreError::io("create", &run, e))?;
+        let event = Event::Admitted(Box::new(admitted));
+        let (journal, _) = Journal::create(disk, &layout::journal(&run), &event, at)?;
+        journal.write_unsynced()?;
+    }
+    Ok(())
+}
+
 /// Removes a run's folder that holds no whole first record. False where it holds one, or something
 /// that is no trace of an admission.
 ///

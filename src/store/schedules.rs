@@ -38,6 +38,7 @@ struct ScheduleFile {
     env: BTreeMap<String, String>,
     cwd: String,
     cursor: String,
+    receipts_len: u64,
     paused: Option<ChangeFile>,
     removed: Option<ChangeFile>,
     created_at: String,
@@ -138,7 +139,8 @@ pub fn save(lock: &StoreLock<'_>, disk: &dyn Disk, schedule: &Schedule) -> Resul
     atomic::write(lock, disk, &layout::schedule(&schedule.id), &text)
 }
 
-/// Appends receipts and makes them durable; a torn last line is cut off first.
+/// Appends receipts and makes them durable; a torn last line is cut off first. Gives the new length of the
+/// history in bytes, where anything was written.
 ///
 /// # Errors
 /// When they cannot be written.
@@ -147,9 +149,9 @@ pub fn append_history(
     disk: &dyn Disk,
     id: &ScheduleId,
     receipts: &[Unrun],
-) -> Result<(), StoreError> {
+) -> Result<Option<u64>, StoreError> {
     if receipts.is_empty() {
-        return Ok(());
+        return Ok(None);
     }
     let path = layout::schedule_history(id);
     let io = |what| {
@@ -178,11 +180,13 @@ pub fn append_history(
         let body = serde_json::to_vec(&line_of(receipt)).map_err(|e| StoreError::Bug(e.to_string()))?;
         record::seal(&body, &mut text);
     }
-    let written = file.append(&text).and_then(|()| file.sync());
-    written.map_err(|e| {
-        let _ = file.truncate(len).and_then(|()| file.sync());
-        io("append to")(e)
-    })
+    match file.append(&text).and_then(|()| file.sync()) {
+        Ok(()) => Ok(Some(len + text.len() as u64)),
+        Err(e) => {
+            let _ = file.truncate(len).and_then(|()| file.sync());
+            Err(io("append to")(e))
+        }
+    }
 }
 
 /// How much of the end of a history is looked at to find its last whole line, in bytes.
@@ -195,22 +199,24 @@ fn valid_tail(tail: &[u8]) -> usize {
     if record::unseal(&tail[line_start..end]).is_some() { end + 1 } else { line_start }
 }
 
-/// The last nominal time that the history has a receipt for; none where it is empty.
+/// The receipts behind the first `receipts_len` bytes of a history: what a command wrote before it came to
+/// advance the cursor.
 ///
 /// # Errors
-/// When it cannot be read.
-pub fn last_receipt(disk: &dyn Disk, id: &ScheduleId) -> Result<Option<DateTime<Utc>>, StoreError> {
-    let path = layout::schedule_history(id);
+/// When they cannot be read.
+pub fn load_uncovered(disk: &dyn Disk, schedule: &Schedule) -> Result<Vec<Unrun>, StoreError> {
+    let path = layout::schedule_history(&schedule.id);
     let io = |e| StoreError::io("read", &path, e);
     let size = match disk.read_at(&path, 0, 0) {
         Ok((_, size)) => size,
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(e) => return Err(io(e)),
     };
-    let (tail, _) = disk.read_at(&path, size.saturating_sub(TAIL as u64), TAIL).map_err(io)?;
-    let whole = &tail[..valid_tail(&tail)];
-    let Some(line) = whole.split(|b| *b == b'\n').rfind(|line| !line.is_empty()) else { return Ok(None) };
-    Ok(read_line(line).map(|receipt| receipt.times.last))
+    let Some(len) = size.checked_sub(schedule.receipts_len).and_then(|len| usize::try_from(len).ok()) else {
+        return Ok(Vec::new());
+    };
+    let (bytes, _) = disk.read_at(&path, schedule.receipts_len, len).map_err(io)?;
+    Ok(bytes.split(|b| *b == b'\n').filter_map(read_line).collect())
 }
 
 /// The receipts in a history, oldest first. A torn last line is ignored.
@@ -245,6 +251,7 @@ fn read_line(line: &[u8]) -> Option<Unrun> {
     let why = match line.kind.as_str() {
         "skipped" => WhyUnrun::Skipped { by: line.run?.parse::<RunId>().ok()? },
         "missed" => WhyUnrun::Missed(missed_reason(&line.reason?)?),
+        "rewound" => WhyUnrun::Rewound,
         _ => return None,
     };
     Some(Unrun {
@@ -262,6 +269,7 @@ fn line_of(receipt: &Unrun) -> UnrunLine {
     let (run, reason) = match &receipt.why {
         WhyUnrun::Skipped { by } => (Some(by.to_string()), None),
         WhyUnrun::Missed(reason) => (None, Some(missed_word(*reason).to_owned())),
+        WhyUnrun::Rewound => (None, None),
     };
     UnrunLine {
         at: time::format_instant(receipt.at),
@@ -339,6 +347,7 @@ fn file_of(schedule: &Schedule) -> ScheduleFile {
         env: definition.env.clone(),
         cwd: definition.cwd.clone(),
         cursor: time::format_instant(schedule.cursor),
+        receipts_len: schedule.receipts_len,
         paused: schedule.paused.as_ref().map(change_file_of),
         removed: schedule.removed.as_ref().map(change_file_of),
         created_at: time::format_instant(schedule.created_at),
@@ -400,6 +409,7 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
             cwd: file.cwd,
         },
         cursor: instant(&file.cursor)?,
+        receipts_len: file.receipts_len,
         paused: file.paused.map(change_of).transpose()?,
         removed: file.removed.map(change_of).transpose()?,
         created_at: instant(&file.created_at)?,

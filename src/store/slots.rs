@@ -282,6 +282,26 @@ impl SlotGuard {
         &self.holder
     }
 
+    /// Names another run: the slot was claimed before the run's id was certain.
+    ///
+    /// # Errors
+    /// When the file cannot be written; the slot is then given back.
+    pub fn rename(self, holder: Holder) -> Result<Self, StoreError> {
+        if holder.run == self.holder.run {
+            return Ok(self);
+        }
+        let renamed = Self { holder, ..self };
+        let written = renamed.own.set_len(0).and_then(|()| renamed.occupy());
+        match written {
+            Ok(()) => Ok(renamed),
+            Err(error) => {
+                let path = renamed.path();
+                renamed.release()?;
+                Err(StoreError::io("claim", path, error))
+            }
+        }
+    }
+
     /// Another open file description of the slot, locked shared, for one step to inherit.
     ///
     /// # Errors

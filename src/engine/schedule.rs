@@ -1,0 +1,345 @@
+//! Schedules as people change them: schedule, replace, pause, remove, rewind, trigger.
+
+use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use super::{
+    Engine, EngineError,
+    admit::{self, Source},
+    batch,
+};
+use crate::{
+    domain::{
+        ids::{RunId, ScheduleId},
+        policy::{self, MissedReason, Policies, Receipt, Stretch},
+        schedule::{Change, Definition, Schedule, Unrun, WhyUnrun},
+        time,
+        trigger::{self, Rule, Trigger},
+    },
+    store::{lock::StoreLock, schedules, snapshots},
+};
+
+/// What a person asks to be scheduled.
+#[derive(Debug, Clone)]
+pub struct Request {
+    /// The id.
+    pub id: ScheduleId,
+    /// The workflow file.
+    pub source: Source,
+    /// When; without a start it begins at the moment of scheduling.
+    pub trigger: trigger::Definition,
+    /// The policies.
+    pub policies: Policies,
+    /// The input of its runs.
+    pub input: Value,
+    /// Whether it begins paused, and by whom.
+    pub paused: Option<String>,
+    /// Whether a schedule of the same id is replaced.
+    pub existing: Existing,
+    /// Whether the times are the same whenever it is asked: an identical request is then a no-op.
+    pub repeatable: Repeatable,
+}
+
+/// What becomes of a schedule of the same id.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Existing {
+    /// It stands, and the request is refused.
+    Refuse,
+    /// It is replaced.
+    Replace,
+}
+
+/// Whether a request means the same at any time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Repeatable {
+    /// It does.
+    Yes,
+    /// It names relative times.
+    No,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Scheduled {
+    /// It is new.
+    Created(Schedule),
+    /// The same definition stood already.
+    Unchanged(Schedule),
+    /// Another definition was replaced.
+    Replaced(Schedule),
+}
+
+impl Scheduled {
+    /// The schedule as it stands now.
+    pub fn schedule(&self) -> &Schedule {
+        match self {
+            Self::Created(schedule) | Self::Unchanged(schedule) | Self::Replaced(schedule) => schedule,
+        }
+    }
+}
+
+/// Pins the workflow and stores a schedule.
+///
+/// # Errors
+/// When the trigger can never fire, or the id is taken.
+pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, EngineError> {
+    let lock = engine.lock()?;
+    let now = engine.now();
+    let existing = load_existing(engine, &request.id)?;
+    if let Some(existing) = existing.as_ref().filter(|existing| existing.removed.is_none()) {
+        if request.repeatable == Repeatable::Yes && is_same(existing, &request) {
+            // The snapshot is put right where it was damaged.
+            snapshots::pin(&lock, &**engine.disk(), request.source.text.as_bytes())?;
+            return Ok(Scheduled::Unchanged(existing.clone()));
+        }
+        if request.existing == Existing::Refuse {
+            return Err(EngineError::Exists { what: "schedule", id: request.id.to_string() });
+        }
+    }
+    let trigger = start_of(&request, existing.as_ref(), now)?;
+    let workflow = snapshots::pin(&lock, &**engine.disk(), request.source.text.as_bytes())?;
+    let definition = Definition {
+        workflow,
+        name: request.source.workflow.name.to_string(),
+        trigger,
+        policies: request.policies,
+        input: request.input,
+        env: request.source.env,
+        cwd: request.source.cwd,
+    };
+    let paused = request.paused.map(|by| Change { at: now, by });
+    match existing {
+        None => {
+            let cursor = definition.trigger.initial_cursor();
+            let schedule = Schedule {
+                id: request.id,
+                cursor,
+                receipts_len: 0,
+                definition,
+                paused,
+                removed: None,
+                created_at: now,
+                updated_at: now,
+            };
+            schedules::save(&lock, &**engine.disk(), &schedule)?;
+            Ok(Scheduled::Created(schedule))
+        }
+        Some(mut old) => {
+            let was_removed = old.removed.is_some();
+            if !was_removed {
+                miss_until(engine, &lock, &mut old, now, MissedReason::Replaced)?;
+            }
+            let cursor = old.cursor.max(definition.trigger.initial_cursor());
+            let schedule = Schedule { definition, cursor, paused, removed: None, updated_at: now, ..old };
+            schedules::save(&lock, &**engine.disk(), &schedule)?;
+            Ok(if was_removed { Scheduled::Created(schedule) } else { Scheduled::Replaced(schedule) })
+        }
+    }
+}
+
+fn load_existing(engine: &Engine<'_>, id: &ScheduleId) -> Result<Option<Schedule>, EngineError> {
+    Ok(schedules::load(&**engine.disk(), id)?)
+}
+
+fn is_same(existing: &Schedule, request: &Request) -> bool {
+    let definition = &existing.definition;
+    let mut asked = request.trigger.clone();
+    if asked.start.is_none() {
+        // The start that was filled in when it was scheduled.
+        asked.start = definition.trigger.definition().start;
+    }
+    definition.workflow == crate::domain::ids::Digest::of(request.source.text.as_bytes())
+        && *definition.trigger.definition() == asked
+        && definition.policies == request.policies
+        && definition.input == request.input
+        && definition.env == request.source.env
+        && definition.cwd == request.source.cwd
+        && existing.paused.is_some() == request.paused.is_some()
+}
+
+/// The trigger with its start: the moment of scheduling unless another was asked for, never behind what
+/// an earlier schedule of the id has receipts for.
+fn start_of(
+    request: &Request,
+    existing: Option<&Schedule>,
+    now: DateTime<Utc>,
+) -> Result<Trigger, EngineError> {
+    let mut definition = request.trigger.clone();
+    let is_once = matches!(definition.rule, Rule::At(_));
+    let given = definition.start;
+    let mut start = given.unwrap_or(now);
+    if let Some(existing) = existing {
+        let behind = existing.cursor + chrono::TimeDelta::seconds(1);
+        start = start.max(behind);
+    }
+    if !is_once || given.is_some() || existing.is_some() {
+        definition.start = Some(start);
+    }
+    if let Rule::At(at) = definition.rule
+        && existing.is_some_and(|existing| at <= existing.cursor && at >= time::whole_seconds(now))
+    {
+        // The very second in which the schedule was changed before: `--at now` must still fire once.
+        definition.rule = Rule::At(start);
+    }
+    if let Rule::At(at) = definition.rule
+        && given.is_none()
+        && at < time::whole_seconds(now)
+    {
+        return Err(EngineError::BadInput {
+            what: "the trigger".to_owned(),
+            why: format!("its one time {} has passed", time::format_seconds(at)),
+            hint: "name a time to come, or `--at now`".to_owned(),
+        });
+    }
+    let trigger = Trigger::new(definition);
+    trigger.check().map_err(|error| EngineError::BadInput {
+        what: "the trigger".to_owned(),
+        why: error.to_string(),
+        hint: error.hint().to_owned(),
+    })?;
+    Ok(trigger)
+}
+
+/// Gives every nominal time up to `now` that has no receipt one that says it was missed.
+fn miss_until(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    schedule: &mut Schedule,
+    now: DateTime<Utc>,
+    reason: MissedReason,
+) -> Result<(), EngineError> {
+    let disk = &**engine.disk();
+    let covered = super::tick::covered(engine, schedule, now)?;
+    let window = schedule.definition.trigger.nominal_window(covered, now);
+    let plan = policy::plan_missed(&window, reason);
+    let receipts: Vec<Unrun> = plan
+        .receipts
+        .iter()
+        .filter_map(|receipt| match receipt {
+            Receipt::Missed { times, reason } => {
+                Some(Unrun { at: time::whole_millis(now), times: *times, why: WhyUnrun::Missed(*reason) })
+            }
+            Receipt::Admitted(_) | Receipt::Skipped { .. } => None,
+        })
+        .collect();
+    if let Some(len) = schedules::append_history(lock, disk, &schedule.id, &receipts)? {
+        schedule.receipts_len = len;
+    }
+    schedule.cursor = schedule.cursor.max(plan.cursor).max(covered).max(time::whole_seconds(now));
+    Ok(())
+}
+
+/// A schedule that exists and was not removed.
+///
+/// # Errors
+/// When there is none.
+pub fn load(engine: &Engine<'_>, id: &str) -> Result<Schedule, EngineError> {
+    let disk = &**engine.disk();
+    let found = match id.parse::<ScheduleId>() {
+        Ok(id) => schedules::load(disk, &id)?.filter(|schedule| schedule.removed.is_none()),
+        Err(_) => None,
+    };
+    match found {
+        Some(schedule) => Ok(schedule),
+        None => Err(EngineError::NoSchedule { id: id.to_owned(), nearest: nearest(engine, id) }),
+    }
+}
+
+fn nearest(engine: &Engine<'_>, id: &str) -> Option<String> {
+    let ids = schedules::list(&**engine.disk()).ok()?;
+    let (distance, best) = ids
+        .iter()
+        .take(10_000)
+        .map(|known| (strsim::damerau_levenshtein(known.as_str(), id), known))
+        .min_by_key(|(distance, _)| *distance)?;
+    (distance <= 1 + id.len() / 4).then(|| best.to_string())
+}
+
+/// A change to a schedule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Alteration {
+    /// Times pass and are missed.
+    Pause,
+    /// It goes on from now.
+    Unpause,
+    /// It is gone; its runs and its past stay.
+    Remove,
+    /// Its cursor is set back to now.
+    Rewind,
+}
+
+/// Changes a schedule. False where it was so already.
+///
+/// # Errors
+/// When there is no such schedule, or the change cannot be stored.
+pub fn alter(
+    engine: &Engine<'_>,
+    id: &str,
+    alteration: Alteration,
+    by: &str,
+) -> Result<(Schedule, bool), EngineError> {
+    let lock = engine.lock()?;
+    let mut schedule = load(engine, id)?;
+    let now = engine.now();
+    let change = || Some(Change { at: now, by: by.to_owned() });
+    match alteration {
+        Alteration::Pause if schedule.paused.is_some() => return Ok((schedule, false)),
+        Alteration::Pause => schedule.paused = change(),
+        Alteration::Unpause if schedule.paused.is_none() => return Ok((schedule, false)),
+        Alteration::Unpause => {
+            miss_until(engine, &lock, &mut schedule, now, MissedReason::Paused)?;
+            schedule.paused = None;
+        }
+        Alteration::Remove => {
+            let reason =
+                if schedule.paused.is_some() { MissedReason::Paused } else { MissedReason::Replaced };
+            miss_until(engine, &lock, &mut schedule, now, reason)?;
+            schedule.removed = change();
+        }
+        Alteration::Rewind if schedule.cursor <= now => return Ok((schedule, false)),
+        Alteration::Rewind => {
+            let to = time::whole_seconds(now);
+            let times = Stretch { first: to, last: to, count: 0 };
+            let rewound = Unrun { at: time::whole_millis(now), times, why: WhyUnrun::Rewound };
+            // The cursor goes first: a mark of a rewind that never happened would void true receipts.
+            schedule.cursor = to;
+            schedule.receipts_len = u64::MAX;
+            schedules::save(&lock, &**engine.disk(), &schedule)?;
+            let len = schedules::append_history(&lock, &**engine.disk(), &schedule.id, &[rewound])?;
+            schedule.receipts_len = len.unwrap_or_default();
+        }
+    }
+    schedule.updated_at = now;
+    schedules::save(&lock, &**engine.disk(), &schedule)?;
+    Ok((schedule, true))
+}
+
+/// Admits one extra run now for each input; without inputs one with the schedule's own.
+///
+/// # Errors
+/// When there is no such schedule, the store is draining, or not all can be admitted; then none is.
+pub fn trigger(engine: &Engine<'_>, id: &str, inputs: Inputs) -> Result<Vec<RunId>, EngineError> {
+    let lock = engine.lock()?;
+    engine.refuse_draining()?;
+    let schedule = load(engine, id)?;
+    // A run whose workflow is gone could never be dispatched.
+    engine.pinned_workflow(&schedule.definition.workflow).map_err(|e| e.below(engine.store.root()))?;
+    match inputs {
+        Inputs::Many(inputs) => batch::admit(engine, &lock, &schedule, inputs),
+        Inputs::One(input) => {
+            let now = engine.now();
+            let admitted = |run| admit::admitted_by(&schedule, run, now, true, input.clone());
+            let run = admit::create_manual(engine, &lock, &schedule.id, now, &admitted)?.commit()?;
+            Ok(vec![run.id().clone()])
+        }
+    }
+}
+
+/// The inputs of extra runs.
+#[derive(Debug, Clone)]
+pub enum Inputs {
+    /// One run; none: with the schedule's own input.
+    One(Option<Value>),
+    /// One run for each.
+    Many(Vec<Value>),
+}

@@ -1,0 +1,434 @@
+//! One tick: recover, expire gates, admit what is due, dispatch.
+//!
+//! Order on disk for each schedule: receipts of times that never become runs, then the runs themselves, then
+//! the cursor. A tick that dies in between is made up for by the next: receipts behind the length that the
+//! cursor stands for, and runs beyond the cursor, count as done.
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+
+use super::{
+    Engine, EngineError, admit,
+    attempt::Observer,
+    dispatch::{self, Executed, Failure, New, Prepared, Queue},
+    expire::{self, Expired},
+    recover::{self, Mode, Recovered},
+    supervise::{OnInterrupt, Supervisor},
+};
+use crate::{
+    domain::{
+        ids::{RunId, RunIdParts, ScheduleId},
+        policy::{self, MissedReason, Overlap, Plan, Receipt, Standing, Stretch, Unfinished},
+        schedule::{Schedule, Unrun, WhyUnrun},
+        time,
+    },
+    state::run::{Phase, RunState},
+    store::{
+        StoreError, atomic,
+        lock::StoreLock,
+        runs::{self, Creation},
+        schedules,
+    },
+};
+
+/// What a tick is asked to do.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What due times are measured against; none: the time now.
+    pub now: Option<DateTime<Utc>>,
+    /// How many runs are dispatched at most.
+    pub max_runs: Option<u64>,
+    /// Whether abandoned runs are recovered first.
+    pub recover: Recover,
+    /// Whether anything is dispatched.
+    pub dispatch: Dispatch,
+    /// Whether anything is done at all.
+    pub mode: TickMode,
+}
+
+/// Whether a tick begins with a recovery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Recover {
+    /// It does.
+    #[default]
+    First,
+    /// It does not.
+    Never,
+}
+
+/// Whether a tick dispatches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Dispatch {
+    /// It does.
+    #[default]
+    Queued,
+    /// It only admits.
+    Nothing,
+}
+
+/// Whether a tick acts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum TickMode {
+    /// It does.
+    #[default]
+    Act,
+    /// It tells what it would admit, skip and miss.
+    DryRun,
+}
+
+/// What a tick did.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// The instant that due times were measured against.
+    pub now: DateTime<Utc>,
+    /// What recovery decided.
+    pub recovered: Vec<Recovered>,
+    /// Gates that nobody answered in time.
+    pub expired: Vec<Expired>,
+    /// New runs.
+    pub admitted: Vec<(ScheduleId, RunId, DateTime<Utc>)>,
+    /// Occurrences with a run in their way.
+    pub skipped: Vec<(ScheduleId, Stretch, RunId)>,
+    /// Occurrences that passed.
+    pub missed: Vec<(ScheduleId, Stretch, MissedReason)>,
+    /// Executed runs.
+    pub runs: Vec<Executed>,
+    /// Runs that stay queued because their pinned workflow cannot be used.
+    pub blocked: Vec<(RunId, String)>,
+    /// What could not be done.
+    pub failures: Vec<Failure>,
+    /// What a person should know.
+    pub warnings: Vec<String>,
+    /// Whether the store is draining.
+    pub draining: bool,
+}
+
+/// A schedule with what came due.
+struct Due {
+    schedule: Schedule,
+    plan: Plan,
+    failed: bool,
+}
+
+/// What the unfinished runs of the store mean for a tick.
+#[derive(Default)]
+struct Survey {
+    waiting: Vec<dispatch::Waiting>,
+    unfinished: BTreeMap<ScheduleId, Vec<(DateTime<Utc>, Unfinished)>>,
+    newest: BTreeMap<ScheduleId, Vec<DateTime<Utc>>>,
+}
+
+/// Does one tick.
+///
+/// # Errors
+/// When the store as a whole cannot be used; what concerns single runs or schedules is in the report.
+pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> Result<Report, EngineError> {
+    let supervisor = Supervisor::new(engine, OnInterrupt::Fence)?;
+    let lock = engine.lock()?;
+    let now = options.now.unwrap_or_else(|| engine.now());
+    let mut report = Report { now, draining: engine.store.is_draining()?, ..Report::default() };
+    if options.mode == TickMode::DryRun {
+        dry_run(engine, &lock, options, &mut report)?;
+        return Ok(report);
+    }
+    atomic::sweep(&lock, &**engine.disk())?;
+    finish_batches(engine, &lock)?;
+    if options.recover == Recover::First {
+        let recovery = recover::recover_all(engine, &lock, Mode::Act)?;
+        report.recovered = recovery.items;
+        report
+            .failures
+            .extend(recovery.failures.into_iter().map(|(run, error)| Failure { run: Some(run), error }));
+    }
+    if report.draining {
+        return Ok(report);
+    }
+    let queue = Queue::new(engine, &supervisor, observer, now, options.max_runs);
+    expire::expire_finally(engine, &lock, now, &mut report)?;
+    let survey = survey(engine, now, &mut report)?;
+    let mut due = plan_all(engine, now, &survey, &mut report)?;
+    queue.add(survey.waiting.iter().cloned());
+    let prepared = admit_all(engine, &lock, options, &queue, &survey, &mut due, &mut report);
+    drop(lock);
+    if options.dispatch == Dispatch::Queued && engine.signals.pending().is_none() {
+        let dispatched = queue.execute(prepared);
+        report.runs = dispatched.runs;
+        report.blocked = dispatched.blocked;
+        report.failures.extend(dispatched.failures);
+    }
+    Ok(report)
+}
+
+fn finish_batches(engine: &Engine<'_>, lock: &StoreLock<'_>) -> Result<(), EngineError> {
+    super::batch::finish(engine, lock)
+}
+
+fn dry_run(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    options: &Options,
+    report: &mut Report,
+) -> Result<(), EngineError> {
+    if options.recover == Recover::First {
+        let recovery = recover::recover_all(engine, lock, Mode::DryRun)?;
+        report.recovered = recovery.items;
+    }
+    let survey = survey(engine, report.now, report)?;
+    let due = plan_all(engine, report.now, &survey, report)?;
+    for Due { schedule, plan, .. } in &due {
+        for receipt in &plan.receipts {
+            note(report, &schedule.id, receipt);
+            if let Receipt::Admitted(at) = receipt {
+                let run = RunId::for_occurrence(&schedule.id, *at);
+                report.admitted.push((schedule.id.clone(), run, *at));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Looks at every unfinished run once.
+fn survey(engine: &Engine<'_>, now: DateTime<Utc>, report: &mut Report) -> Result<Survey, EngineError> {
+    let disk = &**engine.disk();
+    let mut survey = Survey::default();
+    for run in runs::list_active(disk)? {
+        let state = match runs::load(disk, &run) {
+            Ok(Some(state)) => state,
+            Ok(None) => continue,
+            Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })) => {
+                let error = error.below(engine.store.root());
+                report.warnings.push(format!("run {run} is passed over: {error}"));
+                continue;
+            }
+            Err(error) => return Err(error.into()),
+        };
+        survey.waiting.extend(dispatch::waiting(&state, now));
+        survey.note(&state);
+    }
+    Ok(survey)
+}
+
+impl Survey {
+    fn note(&mut self, state: &RunState) {
+        let admitted = &state.admitted;
+        let Some(schedule) = &admitted.schedule else { return };
+        if !admitted.manual {
+            self.newest.entry(schedule.clone()).or_default().push(admitted.occurrence);
+        }
+        let standing = match &state.phase {
+            Phase::Queued(_) => Standing::Waiting,
+            Phase::Executing(_) | Phase::Interrupted(_) => Standing::Begun,
+            Phase::Completed { .. } | Phase::Failed(_) | Phase::Cancelled { .. } => return,
+        };
+        let unfinished = Unfinished { run: admitted.run.clone(), standing };
+        self.unfinished.entry(schedule.clone()).or_default().push((admitted.occurrence, unfinished));
+    }
+}
+
+/// Decides about every schedule that is due.
+fn plan_all(
+    engine: &Engine<'_>,
+    now: DateTime<Utc>,
+    survey: &Survey,
+    report: &mut Report,
+) -> Result<Vec<Due>, EngineError> {
+    let disk = &**engine.disk();
+    let mut due = Vec::new();
+    for id in schedules::list(disk)? {
+        let schedule = match schedules::load(disk, &id) {
+            Ok(Some(schedule)) if schedule.is_active() => schedule,
+            Ok(_) => continue,
+            Err(error) => {
+                let error = error.below(engine.store.root());
+                report.warnings.push(format!("schedule {id} is passed over: {error}"));
+                continue;
+            }
+        };
+        if let Some(warning) = ahead_of_clock(&schedule, engine.now().max(now)) {
+            report.warnings.push(warning);
+        }
+        let covered = survey.newest.get(&id).map_or(&[][..], Vec::as_slice);
+        let cursor = effective_cursor(engine, &schedule, covered, now)?;
+        let window = schedule.definition.trigger.window(id.as_str(), cursor, now);
+        if window.is_empty() && cursor == schedule.cursor {
+            continue;
+        }
+        let mut in_the_way = survey.unfinished.get(&id).cloned().unwrap_or_default();
+        in_the_way.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let in_the_way: Vec<Unfinished> = in_the_way.into_iter().map(|(_, run)| run).collect();
+        let plan = policy::plan(&window, &id, &schedule.definition.policies, &in_the_way);
+        due.push(Due { schedule, plan, failed: false });
+    }
+    Ok(due)
+}
+
+/// The warning for a schedule whose cursor a wrong clock has moved into the future.
+pub fn ahead_of_clock(schedule: &Schedule, now: DateTime<Utc>) -> Option<String> {
+    (schedule.cursor > now).then(|| {
+        format!(
+            "schedule {} is not due before {}: its cursor is ahead of the clock; `wfctl rewind {}` sets it back",
+            schedule.id,
+            time::format_seconds(schedule.cursor),
+            schedule.id
+        )
+    })
+}
+
+/// The cursor of one schedule, with what a tick that died before it came to advance it has already done.
+///
+/// # Errors
+/// When the store cannot be read.
+pub fn covered(
+    engine: &Engine<'_>,
+    schedule: &Schedule,
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, EngineError> {
+    let runs: Vec<DateTime<Utc>> = runs::list_active(&**engine.disk())?
+        .iter()
+        .filter_map(|run| match run.parts() {
+            RunIdParts::Occurrence { name, at } if name == schedule.id.as_str() => Some(at),
+            RunIdParts::Occurrence { .. } | RunIdParts::Manual { .. } | RunIdParts::Chosen { .. } => None,
+        })
+        .collect();
+    effective_cursor(engine, schedule, &runs, now)
+}
+
+/// The cursor, with what a tick that died before it came to advance it has already done.
+fn effective_cursor(
+    engine: &Engine<'_>,
+    schedule: &Schedule,
+    runs: &[DateTime<Utc>],
+    now: DateTime<Utc>,
+) -> Result<DateTime<Utc>, EngineError> {
+    let uncovered = schedules::load_uncovered(&**engine.disk(), schedule)?;
+    let receipts = uncovered.iter().map(|receipt| receipt.times.last);
+    let done = receipts.chain(runs.iter().copied()).filter(|at| *at <= now).max();
+    Ok(done.map_or(schedule.cursor, |done| done.max(schedule.cursor)))
+}
+
+/// Makes receipts, runs and cursors durable, in this order, and begins runs for which a slot is free.
+fn admit_all(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    options: &Options,
+    queue: &Queue<'_>,
+    survey: &Survey,
+    due: &mut [Due],
+    report: &mut Report,
+) -> Vec<Prepared> {
+    for Due { schedule, plan, failed } in due.iter_mut() {
+        let receipts: Vec<Unrun> = plan.receipts.iter().filter_map(|r| unrun(r, engine.now())).collect();
+        match schedules::append_history(lock, &**engine.disk(), &schedule.id, &receipts) {
+            Ok(Some(len)) => schedule.receipts_len = len,
+            Ok(None) => {}
+            Err(error) => {
+                *failed = true;
+                report.failures.push(Failure { run: None, error: error.into() });
+                continue;
+            }
+        }
+        plan.receipts.iter().for_each(|receipt| note(report, &schedule.id, receipt));
+    }
+    let mut admissions: Vec<(DateTime<Utc>, usize)> = due
+        .iter()
+        .enumerate()
+        .filter(|(_, due)| !due.failed)
+        .flat_map(|(index, due)| due.plan.admitted().map(move |at| (at, index)))
+        .collect();
+    admissions.sort_unstable();
+    let mut prepared = Vec::new();
+    for (at, index) in admissions {
+        let Some(Due { schedule, failed, .. }) = due.get_mut(index).filter(|due| !due.failed) else {
+            continue;
+        };
+        let waits = options.dispatch == Dispatch::Nothing
+            || engine.signals.pending().is_some()
+            || !goes_at_once(schedule, survey);
+        match admit_one(engine, lock, queue, schedule, at, waits) {
+            Ok(Admission::Begun(begun)) => prepared.push(*begun),
+            Ok(Admission::Queued) => {}
+            Ok(Admission::Existed) => continue,
+            Err(error) => {
+                *failed = true;
+                let run = Some(RunId::for_occurrence(&schedule.id, at));
+                report.failures.push(Failure { run, error });
+                continue;
+            }
+        }
+        report.admitted.push((schedule.id.clone(), RunId::for_occurrence(&schedule.id, at), at));
+    }
+    for Due { schedule, plan, .. } in due.iter_mut().filter(|due| !due.failed) {
+        schedule.cursor = schedule.cursor.max(plan.cursor);
+        if let Err(error) = schedules::save(lock, &**engine.disk(), schedule) {
+            report.failures.push(Failure { run: None, error: error.into() });
+        }
+    }
+    prepared
+}
+
+/// Whether a new run of the schedule need not wait for an earlier one.
+fn goes_at_once(schedule: &Schedule, survey: &Survey) -> bool {
+    match schedule.definition.policies.overlap {
+        Overlap::Skip | Overlap::Allow => true,
+        // The dispatcher, which goes in order, decides.
+        Overlap::Queue | Overlap::QueueOne => {
+            !survey.unfinished.contains_key(&schedule.id)
+                && matches!(schedule.definition.policies.overlap, Overlap::QueueOne)
+        }
+    }
+}
+
+enum Admission {
+    Begun(Box<Prepared>),
+    Queued,
+    Existed,
+}
+
+fn admit_one(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    queue: &Queue<'_>,
+    schedule: &Schedule,
+    at: DateTime<Utc>,
+    waits: bool,
+) -> Result<Admission, EngineError> {
+    let id = RunId::for_occurrence(&schedule.id, at);
+    let admitted = admit::admitted_by(schedule, id, at, false, None);
+    let run = match runs::create(lock, engine.disk(), admitted, engine.now())? {
+        Creation::Created(run) => run,
+        Creation::Exists => return Ok(Admission::Existed),
+    };
+    let run = match queue.workflow(&schedule.definition.workflow) {
+        Ok(workflow) if !waits => match queue.begin_new(lock, run, workflow)? {
+            New::Begun(begun) => return Ok(Admission::Begun(begun)),
+            New::Waits(run) => run,
+        },
+        // A workflow that cannot be used is told when the run is to be dispatched.
+        Ok(_) | Err(_) => run,
+    };
+    let run = run.commit()?;
+    queue.add(dispatch::waiting(run.state(), engine.now()));
+    Ok(Admission::Queued)
+}
+
+fn unrun(receipt: &Receipt, at: DateTime<Utc>) -> Option<Unrun> {
+    let at = time::whole_millis(at);
+    match receipt {
+        Receipt::Admitted(_) => None,
+        Receipt::Skipped { times, by } => {
+            Some(Unrun { at, times: *times, why: WhyUnrun::Skipped { by: by.clone() } })
+        }
+        Receipt::Missed { times, reason } => {
+            Some(Unrun { at, times: *times, why: WhyUnrun::Missed(*reason) })
+        }
+    }
+}
+
+fn note(report: &mut Report, id: &ScheduleId, receipt: &Receipt) {
+    match receipt {
+        Receipt::Admitted(_) => {}
+        Receipt::Skipped { times, by } => report.skipped.push((id.clone(), *times, by.clone())),
+        Receipt::Missed { times, reason } => report.missed.push((id.clone(), *times, *reason)),
+    }
+}
