@@ -4,6 +4,7 @@
 //! or by the owner of a slot, and is decided by the pure functions of [`crate::state`].
 
 pub mod attempt;
+pub mod query;
 pub mod supervise;
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
