@@ -12,6 +12,7 @@ pub mod expire;
 pub mod recover;
 pub mod resume;
 pub mod schedule;
+pub mod query;
 pub mod supervise;
 pub mod tick;
 

@@ -8,6 +8,7 @@ pub mod disk;
 pub mod journal;
 pub mod layout;
 pub mod lock;
+pub mod receipts;
 mod record;
 pub mod runs;
 pub mod schedules;

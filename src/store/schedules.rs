@@ -246,7 +246,7 @@ pub fn load_history(disk: &dyn Disk, id: &ScheduleId) -> Result<Vec<Unrun>, Stor
     Ok(receipts)
 }
 
-fn read_line(line: &[u8]) -> Option<Unrun> {
+pub(super) fn read_line(line: &[u8]) -> Option<Unrun> {
     let line: UnrunLine = serde_json::from_slice(&record::unseal(line)?).ok()?;
     let why = match line.kind.as_str() {
         "skipped" => WhyUnrun::Skipped { by: line.run?.parse::<RunId>().ok()? },
