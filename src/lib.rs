@@ -1,5 +1,6 @@
 //! `wfctl` runs multi-step jobs on a schedule, with human gates, without a daemon.
 
+pub mod cli;
 pub mod domain;
 pub mod engine;
 pub mod process;
