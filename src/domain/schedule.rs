@@ -85,8 +85,6 @@ pub enum WhyUnrun {
     },
     /// They passed.
     Missed(MissedReason),
-    /// The cursor was set back to `times.first`: what earlier receipts say of later times is void.
-    Rewound,
 }
 
 impl WhyUnrun {
@@ -95,7 +93,6 @@ impl WhyUnrun {
         match self {
             Self::Skipped { .. } => "skipped",
             Self::Missed(_) => "missed",
-            Self::Rewound => "rewound",
         }
     }
 }

@@ -9,10 +9,10 @@ pub mod batch;
 pub mod cancel;
 pub mod dispatch;
 pub mod expire;
+pub mod query;
 pub mod recover;
 pub mod resume;
 pub mod schedule;
-pub mod query;
 pub mod supervise;
 pub mod tick;
 

@@ -11,7 +11,7 @@ use super::{
 use crate::{
     domain::{
         ids::{RunId, ScheduleId},
-        policy::{self, MissedReason, Policies, Receipt, Stretch},
+        policy::{self, MissedReason, Policies, Receipt},
         schedule::{Change, Definition, Schedule, Unrun, WhyUnrun},
         time,
         trigger::{self, Rule, Trigger},
@@ -298,20 +298,42 @@ pub fn alter(
         }
         Alteration::Rewind if schedule.cursor <= now => return Ok((schedule, false)),
         Alteration::Rewind => {
+            // What was told of times to come is taken back first; the cursor then stands for the rest.
             let to = time::whole_seconds(now);
-            let times = Stretch { first: to, last: to, count: 0 };
-            let rewound = Unrun { at: time::whole_millis(now), times, why: WhyUnrun::Rewound };
-            // The cursor goes first: a mark of a rewind that never happened would void true receipts.
+            schedule.receipts_len = take_back(engine, &lock, &schedule, to)?;
             schedule.cursor = to;
-            schedule.receipts_len = u64::MAX;
-            schedules::save(&lock, &**engine.disk(), &schedule)?;
-            let len = schedules::append_history(&lock, &**engine.disk(), &schedule.id, &[rewound])?;
-            schedule.receipts_len = len.unwrap_or_default();
         }
     }
     schedule.updated_at = now;
     schedules::save(&lock, &**engine.disk(), &schedule)?;
     Ok((schedule, true))
+}
+
+/// Takes back all receipts of times after `to`; those runs that were admitted stay. Gives the length of
+/// what is left.
+fn take_back(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    schedule: &Schedule,
+    to: DateTime<Utc>,
+) -> Result<u64, EngineError> {
+    let disk = &**engine.disk();
+    let receipts = schedules::load_history(disk, &schedule.id)?;
+    let before = chrono::TimeDelta::seconds(1);
+    let trigger = &schedule.definition.trigger;
+    let kept: Vec<Unrun> = receipts
+        .into_iter()
+        .filter(|receipt| receipt.times.first <= to)
+        .map(|mut receipt| {
+            let times = &mut receipt.times;
+            if times.last > to {
+                times.count = trigger.count_between(times.first - before, to).max(1);
+                times.last = trigger.last_until(to).unwrap_or(times.first).max(times.first);
+            }
+            receipt
+        })
+        .collect();
+    Ok(schedules::replace_history(lock, disk, &schedule.id, &kept)?)
 }
 
 /// Admits one extra run now for each input; without inputs one with the schedule's own.

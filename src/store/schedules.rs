@@ -175,11 +175,7 @@ pub fn append_history(
         }
         Err(e) => return Err(io("open")(e)),
     };
-    let mut text = Vec::new();
-    for receipt in receipts {
-        let body = serde_json::to_vec(&line_of(receipt)).map_err(|e| StoreError::Bug(e.to_string()))?;
-        record::seal(&body, &mut text);
-    }
+    let text = encode(receipts)?;
     match file.append(&text).and_then(|()| file.sync()) {
         Ok(()) => Ok(Some(len + text.len() as u64)),
         Err(e) => {
@@ -197,6 +193,49 @@ fn valid_tail(tail: &[u8]) -> usize {
     let Some(end) = tail.iter().rposition(|b| *b == b'\n') else { return 0 };
     let line_start = tail[..end].iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1);
     if record::unseal(&tail[line_start..end]).is_some() { end + 1 } else { line_start }
+}
+
+/// The last nominal time that the history has a receipt for; none where it is empty.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn last_receipt(disk: &dyn Disk, id: &ScheduleId) -> Result<Option<DateTime<Utc>>, StoreError> {
+    let path = layout::schedule_history(id);
+    let io = |e| StoreError::io("read", &path, e);
+    let size = match disk.read_at(&path, 0, 0) {
+        Ok((_, size)) => size,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(io(e)),
+    };
+    let (tail, _) = disk.read_at(&path, size.saturating_sub(TAIL as u64), TAIL).map_err(io)?;
+    let whole = &tail[..valid_tail(&tail)];
+    let Some(line) = whole.split(|b| *b == b'\n').rfind(|line| !line.is_empty()) else { return Ok(None) };
+    Ok(read_line(line).map(|receipt| receipt.times.last))
+}
+
+/// Replaces the whole history, atomically; for a rewind, which takes back what a wrong clock has written.
+/// Gives its length in bytes.
+///
+/// # Errors
+/// When it cannot be written.
+pub fn replace_history(
+    lock: &StoreLock<'_>,
+    disk: &dyn Disk,
+    id: &ScheduleId,
+    receipts: &[Unrun],
+) -> Result<u64, StoreError> {
+    let text = encode(receipts)?;
+    atomic::write(lock, disk, &layout::schedule_history(id), &text)?;
+    Ok(text.len() as u64)
+}
+
+fn encode(receipts: &[Unrun]) -> Result<Vec<u8>, StoreError> {
+    let mut text = Vec::new();
+    for receipt in receipts {
+        let body = serde_json::to_vec(&line_of(receipt)).map_err(|e| StoreError::Bug(e.to_string()))?;
+        record::seal(&body, &mut text);
+    }
+    Ok(text)
 }
 
 /// The receipts behind the first `receipts_len` bytes of a history: what a command wrote before it came to
@@ -251,7 +290,6 @@ pub(super) fn read_line(line: &[u8]) -> Option<Unrun> {
     let why = match line.kind.as_str() {
         "skipped" => WhyUnrun::Skipped { by: line.run?.parse::<RunId>().ok()? },
         "missed" => WhyUnrun::Missed(missed_reason(&line.reason?)?),
-        "rewound" => WhyUnrun::Rewound,
         _ => return None,
     };
     Some(Unrun {
@@ -269,7 +307,6 @@ fn line_of(receipt: &Unrun) -> UnrunLine {
     let (run, reason) = match &receipt.why {
         WhyUnrun::Skipped { by } => (Some(by.to_string()), None),
         WhyUnrun::Missed(reason) => (None, Some(missed_word(*reason).to_owned())),
-        WhyUnrun::Rewound => (None, None),
     };
     UnrunLine {
         at: time::format_instant(receipt.at),
