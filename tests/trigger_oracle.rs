@@ -126,7 +126,7 @@ impl Field {
         if random.chance(percent_any) {
             return Self(vec![Item::Any]);
         }
-        let len = if random.chance(70) { 1 } else { random.range(2, 3) };
+        let len = if random.chance(60) { 1 } else { random.range(2, 3) };
         Self((0..len).map(|_| item(random)).collect())
     }
 
@@ -161,7 +161,14 @@ impl Expression {
         let hour_max = if early { 3 } else { 23 };
         let clock = |max: u32| {
             move |random: &mut Random| {
-                if fixed { Item::One(random.range(0, max)) } else { Item::numeric(random, 0, max) }
+                if !fixed {
+                    Item::numeric(random, 0, max)
+                } else if random.chance(40) {
+                    // Clocks change on the hour, or a few past it, and mostly at 2: the edges.
+                    Item::One([0, 0, 1, 2][random.range(0, 3) as usize])
+                } else {
+                    Item::One(random.range(0, max))
+                }
             }
         };
         Self {
@@ -174,7 +181,7 @@ impl Expression {
                 0 => Item::Last,
                 1 => Item::BeforeLast(random.range(1, 30)),
                 2 => Item::LastWorkday,
-                3 | 4 => Item::Nearest(random.range(1, 31)),
+                3 | 4 => Item::Nearest([1, 31, random.range(1, 31)][random.range(0, 2) as usize]),
                 _ => Item::numeric(random, 1, 31),
             }),
             months: Field::random(random, 70, |random| Item::numeric(random, 1, 12)),
