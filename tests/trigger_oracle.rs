@@ -319,26 +319,31 @@ impl Table {
             jumps: Vec::new(),
             changes: Vec::new(),
         };
+        table.find_changes(&locals);
+        table
+    }
+
+    /// Jumps between neighbouring minutes, forward (gaps) and back (folds).
+    fn find_changes(&mut self, locals: &[NaiveDateTime]) {
         for index in 1..locals.len() {
             let expected = locals[index - 1] + TimeDelta::minutes(1);
             let ahead = (locals[index] - expected).num_minutes();
             if ahead != 0 {
-                table.changes.push(index);
+                self.changes.push(index);
             }
             if ahead > 0 {
                 let missing = (0..ahead).map(|minute| expected + TimeDelta::minutes(minute)).collect();
-                table.jumps.push(Jump { missing, index });
+                self.jumps.push(Jump { missing, index });
             } else if ahead < 0 {
                 let back = usize::try_from(-ahead).unwrap();
-                for minute in &mut table.minutes[index - back..index] {
+                for minute in &mut self.minutes[index - back..index] {
                     minute.pass = Pass::First;
                 }
-                for minute in &mut table.minutes[index..index + back] {
+                for minute in &mut self.minutes[index..index + back] {
                     minute.pass = Pass::Second;
                 }
             }
         }
-        table
     }
 
     fn instant(&self, index: usize) -> i64 {
