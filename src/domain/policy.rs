@@ -12,6 +12,10 @@
 //! 3. Is a run of the same schedule in the way? Runs admitted earlier in the same plan count as
 //!    unfinished and waiting.
 //!
+//! A tick may be killed between an admission and the move of the cursor. So a plan takes the nominal
+//! times that have a run already: they keep it, and no policy applies to them. Because receipts are
+//! in order, a caller who makes them durable in order loses and repeats none.
+//!
 //! Deliberately not here: writing receipts, finding unfinished runs, and dispatching (`queue` admits
 //! everything; that the runs go one at a time is the dispatcher's work).
 
@@ -31,6 +35,8 @@ pub const DEFAULT_DEADLINE: Duration = Duration::from_secs(60);
 /// No plan admits more than this, whatever the limit or the deadline; what is older is missed by
 /// `catchup`. It keeps a generous deadline on a schedule of seconds from filling memory and disk.
 pub const MAX_ADMITTED: u64 = 10_000;
+
+const SECOND: TimeDelta = TimeDelta::seconds(1);
 
 /// What an unfinished run of the same schedule does to a new occurrence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -74,6 +80,15 @@ pub struct Policies {
     pub deadline: Option<Duration>,
 }
 
+/// The runs of a schedule that a plan for it has to know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Present<'a> {
+    /// Its unfinished runs, oldest first; the first that matters is named in receipts.
+    pub unfinished: &'a [Unfinished],
+    /// The nominal times after the cursor that have a run already, finished or not, in any order.
+    pub admitted: &'a [DateTime<Utc>],
+}
+
 /// An unfinished run of the schedule that is planned for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unfinished {
@@ -107,6 +122,19 @@ pub enum MissedReason {
     DstGap,
 }
 
+impl MissedReason {
+    /// The word for it in history and reports.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::CatchUp => "catchup",
+            Self::Deadline => "deadline",
+            Self::Paused => "paused",
+            Self::Replaced => "replaced",
+            Self::DstGap => "dst_gap",
+        }
+    }
+}
+
 /// Neighbouring nominal times: all occurrences from `first` to `last`, `count` of them, at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
@@ -123,6 +151,8 @@ pub struct Stretch {
 pub enum Receipt {
     /// This one becomes a run.
     Admitted(DateTime<Utc>),
+    /// This one has become a run before; there is nothing to do.
+    AlreadyAdmitted(DateTime<Utc>),
     /// A run was in the way.
     Skipped {
         /// Which times.
@@ -153,19 +183,13 @@ impl Plan {
     pub fn admitted(&self) -> impl Iterator<Item = DateTime<Utc>> + '_ {
         self.receipts.iter().filter_map(|receipt| match receipt {
             Receipt::Admitted(at) => Some(*at),
-            Receipt::Skipped { .. } | Receipt::Missed { .. } => None,
+            Receipt::AlreadyAdmitted(_) | Receipt::Skipped { .. } | Receipt::Missed { .. } => None,
         })
     }
 }
 
-/// Decides about everything in the window. `in_the_way` are the unfinished runs of the schedule,
-/// oldest first; the first that matters is named in the receipts.
-pub fn plan(
-    window: &Window<'_>,
-    schedule: &ScheduleId,
-    policies: &Policies,
-    in_the_way: &[Unfinished],
-) -> Plan {
+/// Decides about everything in the window.
+pub fn plan(window: &Window<'_>, schedule: &ScheduleId, policies: &Policies, present: Present<'_>) -> Plan {
     let fresh_after = fresh_after(window, policies);
     let limit = match policies.catch_up {
         CatchUp::Latest => 1,
@@ -173,15 +197,16 @@ pub fn plan(
         CatchUp::None => MAX_ADMITTED,
     };
     let candidates = window.newest(limit, fresh_after);
-    let superseded_until =
-        candidates.first().map_or(window.through(), |first| *first - TimeDelta::seconds(1));
+    let superseded_until = candidates.first().map_or(window.through(), |first| *first - SECOND);
 
-    let mut ledger = Ledger::new(window);
+    let mut ledger = Ledger::new(window, present.admitted);
     ledger.miss(window.cursor(), fresh_after, MissedReason::Deadline);
     ledger.miss(fresh_after, superseded_until, MissedReason::CatchUp);
-    let mut blocker = first_blocker(policies.overlap, in_the_way);
+    let mut blocker = first_blocker(policies.overlap, present.unfinished);
     for at in candidates {
-        ledger.miss_gaps(at);
+        if ledger.pass_marks(at) == Passed::Occurrence {
+            continue;
+        }
         if let Some(by) = &blocker {
             ledger.push(Receipt::Skipped { times: Stretch::of(at), by: by.clone() });
             continue;
@@ -194,25 +219,25 @@ pub fn plan(
     ledger.close()
 }
 
-/// Misses everything in the window for one reason, except what a gap swallowed: for schedules that
-/// are paused or replaced. The window should be [`Trigger::nominal_window`], for which a delay that
-/// is not over yet does not matter.
+/// Misses everything in the window for one reason, except what has a run (`admitted`, in any order)
+/// and what a gap swallowed: for schedules that are paused or replaced. The window should be
+/// [`Trigger::nominal_window`], for which a delay that is not over yet does not matter.
 ///
 /// [`Trigger::nominal_window`]: super::trigger::Trigger::nominal_window
-pub fn plan_missed(window: &Window<'_>, reason: MissedReason) -> Plan {
-    let mut ledger = Ledger::new(window);
+pub fn plan_missed(window: &Window<'_>, reason: MissedReason, admitted: &[DateTime<Utc>]) -> Plan {
+    let mut ledger = Ledger::new(window, admitted);
     ledger.miss(window.cursor(), window.through(), reason);
     ledger.close()
 }
 
 /// The run that makes the next occurrence `skipped`, if any does.
-fn first_blocker(overlap: Overlap, in_the_way: &[Unfinished]) -> Option<RunId> {
+fn first_blocker(overlap: Overlap, unfinished: &[Unfinished]) -> Option<RunId> {
     let blocks = |run: &&Unfinished| match overlap {
         Overlap::Skip => true,
         Overlap::QueueOne => run.standing == Standing::Waiting,
         Overlap::Queue | Overlap::Allow => false,
     };
-    in_the_way.iter().find(blocks).map(|unfinished| unfinished.run.clone())
+    unfinished.iter().find(blocks).map(|unfinished| unfinished.run.clone())
 }
 
 /// Nominal times at or before this instant are too old; it lies inside the window.
@@ -230,6 +255,16 @@ fn fresh_after(window: &Window<'_>, policies: &Policies) -> DateTime<Utc> {
     oldest.map_or(window.cursor(), |oldest| oldest.clamp(window.cursor(), window.through()))
 }
 
+impl Receipt {
+    /// The first nominal time that it is about.
+    pub fn first(&self) -> DateTime<Utc> {
+        match self {
+            Self::Admitted(at) | Self::AlreadyAdmitted(at) => *at,
+            Self::Skipped { times, .. } | Self::Missed { times, .. } => times.first,
+        }
+    }
+}
+
 impl Stretch {
     fn of(at: DateTime<Utc>) -> Self {
         Self { first: at, last: at, count: 1 }
@@ -241,27 +276,54 @@ impl Stretch {
     }
 }
 
-/// Receipts in order of time, with the gaps put where they belong.
+/// Receipts in order of time. Marks are the nominal times whose receipt no policy decides.
 struct Ledger<'a> {
     window: &'a Window<'a>,
-    gaps: Peekable<vec::IntoIter<DateTime<Utc>>>,
+    marks: Peekable<vec::IntoIter<Receipt>>,
     receipts: Vec<Receipt>,
 }
 
+/// Whether a mark took the place of an occurrence.
+#[derive(PartialEq, Eq)]
+enum Passed {
+    Nothing,
+    Occurrence,
+}
+
 impl<'a> Ledger<'a> {
-    fn new(window: &'a Window<'a>) -> Self {
-        let gaps = window.skipped_by_gap().into_iter().peekable();
-        Self { window, gaps, receipts: Vec::new() }
+    fn new(window: &'a Window<'a>, admitted: &[DateTime<Utc>]) -> Self {
+        let inside = |at: &DateTime<Utc>| window.cursor() < *at && *at <= window.through();
+        let mut marks: Vec<_> =
+            admitted.iter().copied().filter(inside).map(Receipt::AlreadyAdmitted).collect();
+        let gaps = window.skipped_by_gap().into_iter().filter(|gap| !admitted.contains(gap));
+        let reason = MissedReason::DstGap;
+        marks.extend(gaps.map(|gap| Receipt::Missed { times: Stretch::of(gap), reason }));
+        marks.sort_by_key(Receipt::first);
+        marks.dedup();
+        Self { window, marks: marks.into_iter().peekable(), receipts: Vec::new() }
     }
 
-    /// Misses the occurrences after `after`, up to and with `through`.
+    /// Misses the occurrences after `after`, up to and with `through`, around the marks.
     fn miss(&mut self, mut after: DateTime<Utc>, through: DateTime<Utc>, reason: MissedReason) {
-        while let Some(gap) = self.gaps.next_if(|gap| *gap <= through) {
-            self.miss_stretch(after, gap, reason);
-            self.push(Receipt::Missed { times: Stretch::of(gap), reason: MissedReason::DstGap });
-            after = after.max(gap);
+        while let Some(mark) = self.marks.next_if(|mark| mark.first() <= through) {
+            let at = mark.first();
+            self.miss_stretch(after, at - SECOND, reason);
+            self.push(mark);
+            after = after.max(at);
         }
         self.miss_stretch(after, through, reason);
+    }
+
+    /// Takes over the marks up to and with `until`.
+    fn pass_marks(&mut self, until: DateTime<Utc>) -> Passed {
+        let mut passed = Passed::Nothing;
+        while let Some(mark) = self.marks.next_if(|mark| mark.first() <= until) {
+            if mark == Receipt::AlreadyAdmitted(until) {
+                passed = Passed::Occurrence;
+            }
+            self.push(mark);
+        }
+        passed
     }
 
     fn miss_stretch(&mut self, after: DateTime<Utc>, through: DateTime<Utc>, reason: MissedReason) {
@@ -270,13 +332,6 @@ impl<'a> Ledger<'a> {
         if let (Some(first), Some(last)) = (first, last) {
             let times = Stretch { first, last, count: self.window.count_in(after, through) };
             self.push(Receipt::Missed { times, reason });
-        }
-    }
-
-    /// Misses the times that were swallowed before `until`.
-    fn miss_gaps(&mut self, until: DateTime<Utc>) {
-        while let Some(gap) = self.gaps.next_if(|gap| *gap <= until) {
-            self.push(Receipt::Missed { times: Stretch::of(gap), reason: MissedReason::DstGap });
         }
     }
 
@@ -298,7 +353,7 @@ impl<'a> Ledger<'a> {
     }
 
     fn close(mut self) -> Plan {
-        self.miss_gaps(self.window.through());
+        self.pass_marks(self.window.through());
         Plan { receipts: self.receipts, cursor: self.window.through() }
     }
 }

@@ -27,9 +27,13 @@ fn run(text: &str) -> RunId {
 }
 
 /// The receipts of a first tick, as short text.
-fn first_tick(trigger: &Trigger, now: &str, policies: Policies, in_the_way: &[Unfinished]) -> Vec<String> {
+fn first_tick(trigger: &Trigger, now: &str, policies: Policies, unfinished: &[Unfinished]) -> Vec<String> {
     let window = trigger.window("s", trigger.initial_cursor(), at(now));
-    plan(&window, &id(), &policies, in_the_way).receipts.iter().map(brief).collect()
+    plan(&window, &id(), &policies, Present { unfinished, admitted: &[] })
+        .receipts
+        .iter()
+        .map(brief)
+        .collect()
 }
 
 fn brief(receipt: &Receipt) -> String {
@@ -38,6 +42,7 @@ fn brief(receipt: &Receipt) -> String {
     };
     match receipt {
         Receipt::Admitted(at) => format!("admitted {}", at.format("%H:%M")),
+        Receipt::AlreadyAdmitted(at) => format!("already {}", at.format("%H:%M")),
         Receipt::Skipped { times: t, by } => format!("skipped {} by {by}", times(t)),
         Receipt::Missed { times: t, reason } => format!("missed {} {reason:?}", times(t)),
     }
@@ -148,7 +153,8 @@ fn a_skipped_gap_has_its_own_receipt_in_its_place() {
         ]
     );
     let window = trigger.nominal_window(trigger.initial_cursor(), at("2027-03-30T12:00Z"));
-    let receipts: Vec<_> = plan_missed(&window, MissedReason::Paused).receipts.iter().map(brief).collect();
+    let receipts: Vec<_> =
+        plan_missed(&window, MissedReason::Paused, &[]).receipts.iter().map(brief).collect();
     assert_eq!(
         receipts,
         ["missed 01:30..01:30 1 Paused", "missed 01:00..01:00 1 DstGap", "missed 00:30..00:30 2 Paused"]
@@ -164,7 +170,7 @@ fn a_delay_is_not_held_against_an_occurrence() {
     let mut admitted = 0;
     for minute in 0..120 {
         let window = trigger.window("s", cursor, at("2027-01-01") + TimeDelta::minutes(minute));
-        let plan = plan(&window, &id(), &none, &[]);
+        let plan = plan(&window, &id(), &none, Present::default());
         assert_eq!(plan.admitted().count(), plan.receipts.len(), "nothing is missed while ticks are regular");
         admitted += plan.receipts.len();
         cursor = plan.cursor;
@@ -187,8 +193,38 @@ fn ten_years_of_minutes_cost_nothing() {
 fn a_clock_that_goes_back_changes_nothing() {
     let trigger = minutely();
     let window = trigger.window("s", at("2027-06-01"), at("2027-05-01"));
-    let plan = plan(&window, &id(), &Policies::default(), &[]);
+    let plan = plan(&window, &id(), &Policies::default(), Present::default());
     assert_eq!(plan, Plan { receipts: Vec::new(), cursor: at("2027-06-01") });
+}
+
+#[test]
+fn what_was_admitted_before_a_crash_keeps_its_run_and_no_second_receipt() {
+    let trigger = minutely();
+    let window = trigger.window("s", trigger.initial_cursor(), at("2027-01-01T00:05Z"));
+    let admitted = [at("2027-01-01T00:04Z"), at("2027-01-01T00:02Z"), at("2027-02-01")];
+    let unfinished = [Unfinished { run: run("s@20270101T000400Z"), standing: Standing::Begun }];
+    let present = Present { unfinished: &unfinished, admitted: &admitted };
+    let brief = |plan: Plan| plan.receipts.iter().map(brief).collect::<Vec<_>>();
+    assert_eq!(
+        brief(plan(&window, &id(), &all(3, Overlap::Skip), present)),
+        [
+            "missed 00:00..00:01 2 CatchUp",
+            "already 00:02",
+            "skipped 00:03..00:03 1 by s@20270101T000400Z",
+            "already 00:04",
+            "skipped 00:05..00:05 1 by s@20270101T000400Z"
+        ]
+    );
+    assert_eq!(
+        brief(plan_missed(&window, MissedReason::Replaced, &admitted)),
+        [
+            "missed 00:00..00:01 2 Replaced",
+            "already 00:02",
+            "missed 00:03..00:03 1 Replaced",
+            "already 00:04",
+            "missed 00:05..00:05 1 Replaced"
+        ]
+    );
 }
 
 fn any_policies() -> impl Strategy<Value = Policies> {
@@ -218,6 +254,7 @@ proptest! {
         length in 0i64..864_000,
         skip_gaps: bool,
         waiting: bool,
+        every_nth_admitted in 1usize..20,
     ) {
         let definition = Definition {
             zone: Zone::parse("Europe/Berlin").unwrap(),
@@ -230,18 +267,20 @@ proptest! {
         let window = trigger.window("s", cursor, cursor + TimeDelta::seconds(length));
         let standing = Standing::Waiting;
         let in_the_way = [Unfinished { run: run("s@20261231T000000Z"), standing }];
-        let plan = plan(&window, &id(), &policies, if waiting { &in_the_way } else { &[] });
-
         let mut nominal: Vec<_> = trigger
             .occurrences_after(cursor)
             .take_while(|at| *at <= window.through())
             .collect();
+        let admitted: Vec<_> = nominal.iter().copied().skip(1).step_by(every_nth_admitted).collect();
+        let unfinished: &[Unfinished] = if waiting { &in_the_way } else { &[] };
+        let plan = plan(&window, &id(), &policies, Present { unfinished, admitted: &admitted });
+
         nominal.extend(window.skipped_by_gap());
         nominal.sort();
         let mut rest = nominal.as_slice();
         for receipt in &plan.receipts {
             let (first, last, count) = match receipt {
-                Receipt::Admitted(at) => (*at, *at, 1),
+                Receipt::Admitted(at) | Receipt::AlreadyAdmitted(at) => (*at, *at, 1),
                 Receipt::Skipped { times, .. } | Receipt::Missed { times, .. } => {
                     (times.first, times.last, usize::try_from(times.count).unwrap())
                 }
@@ -252,6 +291,11 @@ proptest! {
             rest = others;
         }
         prop_assert!(rest.is_empty());
+        let already = plan.receipts.iter().filter_map(|receipt| match receipt {
+            Receipt::AlreadyAdmitted(at) => Some(*at),
+            _ => None,
+        });
+        prop_assert!(already.eq(admitted));
         prop_assert_eq!(plan.cursor, window.through());
         let alike = plan.receipts.windows(2).any(|pair| match pair {
             [Receipt::Missed { reason: a, .. }, Receipt::Missed { reason: b, .. }] => a == b,

@@ -238,29 +238,37 @@ impl Trigger {
     }
 
     /// The second of the `n`-th occurrence, or the last second if there are fewer; before the first
-    /// second for 0. Doubles the stretch until it holds enough, then halves towards the place.
+    /// second for 0. Doubles the stretch until it holds enough, then halves towards the place, and
+    /// counts no second more than twice.
     fn nth(&self, n: u64) -> i64 {
-        if n == 0 || self.first > self.last {
-            return self.first - 1;
+        let (mut from, mut end, mut stretch, mut wanted) = (self.first, self.first - 1, 3600, n);
+        if n == 0 || from > self.last {
+            return end;
         }
-        let holds = |last: i64| self.raw_count(self.first, last) >= n;
-        let mut stretch = 3600;
-        while self.first + stretch < self.last && !holds(self.first + stretch) {
+        loop {
+            if end >= self.last {
+                return self.last;
+            }
+            from = end + 1;
+            end = self.last.min(end + stretch);
+            let held = self.raw_count(from, end);
+            if held >= wanted {
+                break;
+            }
+            wanted -= held;
             stretch *= 2;
         }
-        let (mut below, mut enough) = (self.first - 1, self.last.min(self.first + stretch));
-        if !holds(enough) {
-            return self.last;
-        }
-        while enough - below > 1 {
-            let middle = below + (enough - below) / 2;
-            if holds(middle) {
-                enough = middle;
+        while from < end {
+            let middle = from + (end - from) / 2;
+            let held = self.raw_count(from, middle);
+            if held >= wanted {
+                end = middle;
             } else {
-                below = middle;
+                wanted -= held;
+                from = middle + 1;
             }
         }
-        enough
+        end
     }
 
     fn wall<'a>(&'a self, cron: &'a CronExpr) -> Wall<'a> {
@@ -292,5 +300,7 @@ fn instant(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(second.clamp(FIRST_SECOND - 1, LAST_SECOND), 0).unwrap_or_default()
 }
 
+#[cfg(test)]
+mod properties;
 #[cfg(test)]
 mod tests;

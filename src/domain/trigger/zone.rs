@@ -83,6 +83,11 @@ impl Zone {
         DateTime::from_timestamp(seconds, 0).unwrap_or_else(|| local.and_utc())
     }
 
+    /// 1970-01-01T00:00 in this zone, the default anchor of periods.
+    pub fn midnight_of_epoch(&self) -> DateTime<Utc> {
+        self.instant_of(DateTime::UNIX_EPOCH.naive_utc())
+    }
+
     /// As [`Self::instant_of`], both in seconds since the epoch.
     pub(super) fn seconds_of(&self, local: i64) -> i64 {
         const FARTHEST_OFFSET: i64 = 2 * 86_400;
@@ -257,5 +262,7 @@ mod tests {
         assert_eq!(at("2027-03-28T02:30"), "2027-03-28T01:00:00+00:00");
         assert_eq!(at("2027-10-31T02:30"), "2027-10-31T00:30:00+00:00");
         assert_eq!(at("2027-07-01T12:00"), "2027-07-01T10:00:00+00:00");
+        assert_eq!(zone("Europe/Berlin").midnight_of_epoch().timestamp(), -3600);
+        assert_eq!(zone("America/New_York").midnight_of_epoch().timestamp(), 5 * 3600);
     }
 }
