@@ -19,11 +19,13 @@ use crate::{
         ids::{Digest, RunId, ScheduleId, SlotIndex},
         schedule::Schedule,
         time,
-        workflow::{MAX_FILE_SIZE, Workflow},
+        workflow::{CommandLine, MAX_FILE_SIZE, StepKind, Workflow},
     },
     state::run::{Executing, Phase, RunState},
+    process::resolve_program,
     store::{
         StoreError,
+        disk::read_outside,
         lock::StoreLock,
         runs::{self, Creation, OpenRun},
         schedules,
@@ -56,7 +58,13 @@ pub fn read_workflow(
     path: &Path,
 ) -> Result<Source, EngineError> {
     let unreadable = |source| EngineError::Unreadable { path: path.to_owned(), source };
-    let text = read_text(path)?;
+    let limit = u64::try_from(MAX_FILE_SIZE).unwrap_or(u64::MAX) + 1;
+    let bytes = read_outside(path, limit).map_err(unreadable)?;
+    let text = String::from_utf8(bytes).map_err(|error| EngineError::BadInput {
+        what: path.display().to_string(),
+        why: format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1),
+        hint: "a workflow is a TOML file; save it as UTF-8".to_owned(),
+    })?;
     let workflow = Workflow::parse(&text)
         .map_err(|errors| EngineError::BadWorkflow { path: path.to_owned(), errors })?;
     let absolute = std::path::absolute(path).map_err(unreadable)?;
@@ -78,23 +86,25 @@ pub fn read_workflow(
     Ok(Source { text, workflow, cwd, env })
 }
 
-/// Reads a text file that a caller named, no larger than a workflow may be.
-fn read_text(path: &Path) -> Result<String, EngineError> {
-    use std::io::Read as _;
-    let unreadable = |source| EngineError::Unreadable { path: path.to_owned(), source };
-    let file = std::fs::File::open(path).map_err(unreadable)?;
-    let metadata = file.metadata().map_err(unreadable)?;
-    if metadata.is_dir() {
-        return Err(unreadable(std::io::Error::from(std::io::ErrorKind::IsADirectory)));
+/// What a step would not find: programs that the pinned environment does not lead to, as warnings. A file
+/// that is not there yet may be there when the step starts, so none of it is an error.
+pub fn missing_programs(source: &Source) -> Vec<String> {
+    let base = Path::new(&source.cwd);
+    let mut warnings = Vec::new();
+    for step in source.workflow.steps() {
+        let StepKind::Command(command) = &step.kind else { continue };
+        let CommandLine::Argv(argv) = &command.run else { continue };
+        if command.pass_env.iter().any(|name| name == "PATH") {
+            continue;
+        }
+        let cwd = command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd));
+        let path =
+            command.env.get("PATH").or(source.workflow.env.get("PATH")).or(source.env.get("PATH"));
+        if let Err(error) = resolve_program(argv[0].as_ref(), path.map(AsRef::as_ref), &cwd) {
+            warnings.push(format!("step {}: {error}, as things are now", step.id));
+        }
     }
-    let mut bytes = Vec::new();
-    let limit = u64::try_from(MAX_FILE_SIZE).unwrap_or(u64::MAX) + 1;
-    file.take(limit).read_to_end(&mut bytes).map_err(unreadable)?;
-    String::from_utf8(bytes).map_err(|error| EngineError::BadInput {
-        what: path.display().to_string(),
-        why: format!("it is not UTF-8 (byte {})", error.utf8_error().valid_up_to() + 1),
-        hint: "a workflow is a TOML file; save it as UTF-8".to_owned(),
-    })
+    warnings
 }
 
 /// What a run of `schedule` is admitted with.
@@ -171,7 +181,10 @@ pub fn open_run(engine: &Engine<'_>, lock: &StoreLock<'_>, id: &RunId) -> Result
 }
 
 /// Advances the cursor of the run's schedule to the run's occurrence, where it lags behind.
-fn cover_occurrence(engine: &Engine<'_>, lock: &StoreLock<'_>, state: &RunState) -> Result<(), EngineError> {
+///
+/// # Errors
+/// When the cursor cannot be advanced.
+pub fn cover_occurrence(engine: &Engine<'_>, lock: &StoreLock<'_>, state: &RunState) -> Result<(), EngineError> {
     let admitted = &state.admitted;
     let Some(id) = admitted.schedule.as_ref().filter(|_| !admitted.manual) else { return Ok(()) };
     // A schedule whose file is damaged admits nothing anyway, and must not keep its runs from people.

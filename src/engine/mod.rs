@@ -9,6 +9,7 @@ pub mod batch;
 pub mod cancel;
 pub mod dispatch;
 pub mod expire;
+pub mod prune;
 pub mod query;
 pub mod recover;
 pub mod resume;

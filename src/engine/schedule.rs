@@ -11,8 +11,8 @@ use super::{
 use crate::{
     domain::{
         ids::{RunId, ScheduleId},
-        policy::{self, MissedReason, Policies, Receipt},
-        schedule::{Change, Definition, Schedule, Unrun, WhyUnrun},
+        policy::{self, MissedReason, Policies},
+        schedule::{Change, Definition, Schedule, Unrun},
         time,
         trigger::{self, Rule, Trigger},
     },
@@ -211,17 +211,10 @@ fn miss_until(
     let disk = &**engine.disk();
     let covered = super::tick::covered(engine, schedule, now)?;
     let window = schedule.definition.trigger.nominal_window(covered, now);
-    let plan = policy::plan_missed(&window, reason);
-    let receipts: Vec<Unrun> = plan
-        .receipts
-        .iter()
-        .filter_map(|receipt| match receipt {
-            Receipt::Missed { times, reason } => {
-                Some(Unrun { at: time::whole_millis(now), times: *times, why: WhyUnrun::Missed(*reason) })
-            }
-            Receipt::Admitted(_) | Receipt::Skipped { .. } => None,
-        })
-        .collect();
+    let admitted = super::tick::active_occurrences(engine, &schedule.id)?;
+    let plan = policy::plan_missed(&window, reason, &admitted);
+    let receipts: Vec<Unrun> =
+        plan.receipts.iter().filter_map(|receipt| super::tick::unrun(receipt, now)).collect();
     if let Some(len) = schedules::append_history(lock, disk, &schedule.id, &receipts)? {
         schedule.receipts_len = len;
     }

@@ -19,7 +19,7 @@ use super::{
 use crate::{
     domain::{
         ids::{RunId, RunIdParts, ScheduleId},
-        policy::{self, MissedReason, Overlap, Plan, Receipt, Standing, Stretch, Unfinished},
+        policy::{self, MissedReason, Overlap, Plan, Present, Receipt, Standing, Stretch, Unfinished},
         schedule::{Schedule, Unrun, WhyUnrun},
         time,
     },
@@ -116,7 +116,8 @@ struct Due {
 struct Survey {
     waiting: Vec<dispatch::Waiting>,
     unfinished: BTreeMap<ScheduleId, Vec<(DateTime<Utc>, Unfinished)>>,
-    newest: BTreeMap<ScheduleId, Vec<DateTime<Utc>>>,
+    /// The nominal times of runs that are in `active`: a tick that died may have admitted them.
+    admitted: BTreeMap<ScheduleId, Vec<DateTime<Utc>>>,
 }
 
 /// Does one tick.
@@ -214,7 +215,7 @@ impl Survey {
         let admitted = &state.admitted;
         let Some(schedule) = &admitted.schedule else { return };
         if !admitted.manual {
-            self.newest.entry(schedule.clone()).or_default().push(admitted.occurrence);
+            self.admitted.entry(schedule.clone()).or_default().push(admitted.occurrence);
         }
         let standing = match &state.phase {
             Phase::Queued(_) => Standing::Waiting,
@@ -248,8 +249,8 @@ fn plan_all(
         if let Some(warning) = ahead_of_clock(&schedule, engine.now().max(now)) {
             report.warnings.push(warning);
         }
-        let covered = survey.newest.get(&id).map_or(&[][..], Vec::as_slice);
-        let cursor = effective_cursor(engine, &schedule, covered, now)?;
+        let admitted = survey.admitted.get(&id).map_or(&[][..], Vec::as_slice);
+        let cursor = covered(engine, &schedule, now)?;
         let window = schedule.definition.trigger.window(id.as_str(), cursor, now);
         if window.is_empty() && cursor == schedule.cursor {
             continue;
@@ -257,7 +258,8 @@ fn plan_all(
         let mut in_the_way = survey.unfinished.get(&id).cloned().unwrap_or_default();
         in_the_way.sort_unstable_by(|a, b| a.0.cmp(&b.0));
         let in_the_way: Vec<Unfinished> = in_the_way.into_iter().map(|(_, run)| run).collect();
-        let plan = policy::plan(&window, &id, &schedule.definition.policies, &in_the_way);
+        let present = Present { unfinished: &in_the_way, admitted };
+        let plan = policy::plan(&window, &id, &schedule.definition.policies, present);
         due.push(Due { schedule, plan, failed: false });
     }
     Ok(due)
@@ -275,7 +277,7 @@ pub fn ahead_of_clock(schedule: &Schedule, now: DateTime<Utc>) -> Option<String>
     })
 }
 
-/// The cursor of one schedule, with what a tick that died before it came to advance it has already done.
+/// The cursor of a schedule, with the receipts that a command wrote which died before it came to advance it.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -284,30 +286,61 @@ pub fn covered(
     schedule: &Schedule,
     now: DateTime<Utc>,
 ) -> Result<DateTime<Utc>, EngineError> {
-    let runs: Vec<DateTime<Utc>> = runs::list_active(&**engine.disk())?
-        .iter()
-        .filter_map(|run| match run.parts() {
-            RunIdParts::Occurrence { name, at } if name == schedule.id.as_str() => Some(at),
-            RunIdParts::Occurrence { .. } | RunIdParts::Manual { .. } | RunIdParts::Chosen { .. } => None,
-        })
-        .collect();
-    effective_cursor(engine, schedule, &runs, now)
-}
-
-/// The cursor, with what a tick that died before it came to advance it has already done.
-fn effective_cursor(
-    engine: &Engine<'_>,
-    schedule: &Schedule,
-    runs: &[DateTime<Utc>],
-    now: DateTime<Utc>,
-) -> Result<DateTime<Utc>, EngineError> {
     let uncovered = schedules::load_uncovered(&**engine.disk(), schedule)?;
-    let receipts = uncovered.iter().map(|receipt| receipt.times.last);
-    let done = receipts.chain(runs.iter().copied()).filter(|at| *at <= now).max();
-    Ok(done.map_or(schedule.cursor, |done| done.max(schedule.cursor)))
+    let last = uncovered.iter().map(|receipt| receipt.times.last).filter(|at| *at <= now).max();
+    Ok(last.map_or(schedule.cursor, |last| last.max(schedule.cursor)))
 }
 
-/// Makes receipts, runs and cursors durable, in this order, and begins runs for which a slot is free.
+/// The nominal times of the runs of a schedule that are in `active`.
+///
+/// # Errors
+/// When the folder cannot be read.
+pub fn active_occurrences(
+    engine: &Engine<'_>,
+    schedule: &ScheduleId,
+) -> Result<Vec<DateTime<Utc>>, EngineError> {
+    let runs = runs::list_active(&**engine.disk())?;
+    let occurrences = runs.iter().filter_map(|run| match run.parts() {
+        RunIdParts::Occurrence { name, at } if name == schedule.as_str() => Some(at),
+        RunIdParts::Occurrence { .. } | RunIdParts::Manual { .. } | RunIdParts::Chosen { .. } => None,
+    });
+    Ok(occurrences.collect())
+}
+
+/// One thing to make durable: receipts of times that never become runs, or a run.
+struct Deed {
+    at: DateTime<Utc>,
+    due: usize,
+    what: What,
+}
+
+enum What {
+    Unrun(Vec<Receipt>),
+    Admit,
+}
+
+/// All deeds in the order of nominal time. For one schedule this order is what makes a tick that died
+/// half-way continue exactly behind what it has done.
+fn deeds(due: &[Due]) -> Vec<Deed> {
+    let mut deeds: Vec<Deed> = Vec::new();
+    for (index, due) in due.iter().enumerate() {
+        let first_of_this = deeds.len();
+        for receipt in &due.plan.receipts {
+            let at = receipt.first();
+            match (receipt, deeds[first_of_this..].last_mut()) {
+                (Receipt::AlreadyAdmitted(_), _) => {}
+                (Receipt::Admitted(_), _) => deeds.push(Deed { at, due: index, what: What::Admit }),
+                (_, Some(Deed { what: What::Unrun(receipts), .. })) => receipts.push(receipt.clone()),
+                _ => deeds.push(Deed { at, due: index, what: What::Unrun(vec![receipt.clone()]) }),
+            }
+        }
+    }
+    deeds.sort_by_key(|deed| deed.at);
+    deeds
+}
+
+/// Makes receipts and runs durable, in the order of nominal time, then the cursors, and begins runs for
+/// which a slot is free.
 fn admit_all(
     engine: &Engine<'_>,
     lock: &StoreLock<'_>,
@@ -317,46 +350,32 @@ fn admit_all(
     due: &mut [Due],
     report: &mut Report,
 ) -> Vec<Prepared> {
-    for Due { schedule, plan, failed } in due.iter_mut() {
-        let receipts: Vec<Unrun> = plan.receipts.iter().filter_map(|r| unrun(r, engine.now())).collect();
-        match schedules::append_history(lock, &**engine.disk(), &schedule.id, &receipts) {
-            Ok(Some(len)) => schedule.receipts_len = len,
-            Ok(None) => {}
-            Err(error) => {
-                *failed = true;
-                report.failures.push(Failure { run: None, error: error.into() });
-                continue;
-            }
-        }
-        plan.receipts.iter().for_each(|receipt| note(report, &schedule.id, receipt));
-    }
-    let mut admissions: Vec<(DateTime<Utc>, usize)> = due
-        .iter()
-        .enumerate()
-        .filter(|(_, due)| !due.failed)
-        .flat_map(|(index, due)| due.plan.admitted().map(move |at| (at, index)))
-        .collect();
-    admissions.sort_unstable();
     let mut prepared = Vec::new();
-    for (at, index) in admissions {
-        let Some(Due { schedule, failed, .. }) = due.get_mut(index).filter(|due| !due.failed) else {
-            continue;
-        };
-        let waits = options.dispatch == Dispatch::Nothing
-            || engine.signals.pending().is_some()
-            || !goes_at_once(schedule, survey);
-        match admit_one(engine, lock, queue, schedule, at, waits) {
-            Ok(Admission::Begun(begun)) => prepared.push(*begun),
-            Ok(Admission::Queued) => {}
-            Ok(Admission::Existed) => continue,
-            Err(error) => {
-                *failed = true;
-                let run = Some(RunId::for_occurrence(&schedule.id, at));
-                report.failures.push(Failure { run, error });
-                continue;
+    for Deed { at, due: index, what } in deeds(due) {
+        let Some(Due { schedule, failed, .. }) = due.get_mut(index).filter(|due| !due.failed) else { continue };
+        let done = match what {
+            What::Unrun(receipts) => record_unrun(engine, lock, schedule, &receipts, report),
+            What::Admit => {
+                let waits = options.dispatch == Dispatch::Nothing
+                    || engine.signals.pending().is_some()
+                    || !goes_at_once(schedule, survey);
+                admit_one(engine, lock, queue, schedule, at, waits).map(|admission| {
+                    let begun = match admission {
+                        Admission::Existed => return,
+                        Admission::Begun(begun) => Some(*begun),
+                        Admission::Queued => None,
+                    };
+                    prepared.extend(begun);
+                    let run = RunId::for_occurrence(&schedule.id, at);
+                    report.admitted.push((schedule.id.clone(), run, at));
+                })
             }
+        };
+        if let Err(error) = done {
+            // What comes later stays due, so that the next tick goes on from here.
+            *failed = true;
+            report.failures.push(Failure { run: Some(RunId::for_occurrence(&schedule.id, at)), error });
         }
-        report.admitted.push((schedule.id.clone(), RunId::for_occurrence(&schedule.id, at), at));
     }
     for Due { schedule, plan, .. } in due.iter_mut().filter(|due| !due.failed) {
         schedule.cursor = schedule.cursor.max(plan.cursor);
@@ -365,6 +384,22 @@ fn admit_all(
         }
     }
     prepared
+}
+
+fn record_unrun(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    schedule: &mut Schedule,
+    receipts: &[Receipt],
+    report: &mut Report,
+) -> Result<(), EngineError> {
+    let now = engine.now();
+    let unrun: Vec<Unrun> = receipts.iter().filter_map(|receipt| unrun(receipt, now)).collect();
+    if let Some(len) = schedules::append_history(lock, &**engine.disk(), &schedule.id, &unrun)? {
+        schedule.receipts_len = len;
+    }
+    receipts.iter().for_each(|receipt| note(report, &schedule.id, receipt));
+    Ok(())
 }
 
 /// Whether a new run of the schedule need not wait for an earlier one.
@@ -412,10 +447,11 @@ fn admit_one(
     Ok(Admission::Queued)
 }
 
-fn unrun(receipt: &Receipt, at: DateTime<Utc>) -> Option<Unrun> {
+/// The receipt as it is stored; none for times that are runs.
+pub fn unrun(receipt: &Receipt, at: DateTime<Utc>) -> Option<Unrun> {
     let at = time::whole_millis(at);
     match receipt {
-        Receipt::Admitted(_) => None,
+        Receipt::Admitted(_) | Receipt::AlreadyAdmitted(_) => None,
         Receipt::Skipped { times, by } => {
             Some(Unrun { at, times: *times, why: WhyUnrun::Skipped { by: by.clone() } })
         }
@@ -427,7 +463,7 @@ fn unrun(receipt: &Receipt, at: DateTime<Utc>) -> Option<Unrun> {
 
 fn note(report: &mut Report, id: &ScheduleId, receipt: &Receipt) {
     match receipt {
-        Receipt::Admitted(_) => {}
+        Receipt::Admitted(_) | Receipt::AlreadyAdmitted(_) => {}
         Receipt::Skipped { times, by } => report.skipped.push((id.clone(), *times, by.clone())),
         Receipt::Missed { times, reason } => report.missed.push((id.clone(), *times, *reason)),
     }

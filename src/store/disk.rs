@@ -370,3 +370,14 @@ impl DiskFile for RealFile {
 pub fn absolute(path: &Path) -> io::Result<PathBuf> {
     std::path::absolute(path)
 }
+
+/// Up to `limit` bytes of a file outside of the store, which may be anything that can be read.
+pub fn read_outside(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
+    let file = File::open(path)?;
+    if file.metadata()?.is_dir() {
+        return Err(io::ErrorKind::IsADirectory.into());
+    }
+    let mut bytes = Vec::new();
+    file.take(limit).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

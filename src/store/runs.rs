@@ -131,6 +131,23 @@ pub fn load(disk: &dyn Disk, run: &RunId) -> Result<Option<RunState>, StoreError
     Ok(read_journal(disk, run)?.map(|(_, state, _)| state))
 }
 
+/// The state of a run in a folder that is known; none where it is not there.
+///
+/// # Errors
+/// When the journal cannot be read or is corrupt.
+pub fn load_at(disk: &dyn Disk, dir: &Path, run: &RunId) -> Result<Option<RunState>, StoreError> {
+    let path = layout::journal(dir);
+    let bytes = match disk.read(&path) {
+        Ok(bytes) => bytes,
+        Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(e) => return Err(StoreError::io("read", path, e)),
+    };
+    let corrupt = |e: journal::Corrupt| StoreError::Corrupt { path: path.clone(), why: e.to_string() };
+    let Some(state) = journal::fold(&bytes).map_err(corrupt)? else { return Ok(None) };
+    check_name(run, &state, &path)?;
+    Ok(Some(state))
+}
+
 /// A run's folder, state and records without taking any lock; none where there is no such run.
 ///
 /// # Errors

@@ -4,10 +4,12 @@
 //! of it does, and whatever takes the clock, a zone or the store to understand; such values stay text.
 //!
 //! Reading order: this file (the program and its commands), `schedules.rs`, `runs.rs`, `views.rs` (their
-//! options), `values.rs` (closed sets of words, and readers of single values).
+//! options), `values.rs` (closed sets of words, and readers of single values), `line.rs` (what an unfinished
+//! command line says so far).
 
 #![allow(clippy::doc_markdown, reason = "doc comments are the help texts here")]
 
+mod line;
 mod runs;
 mod schedules;
 mod values;
@@ -17,6 +19,7 @@ use std::{path::PathBuf, time::Duration};
 
 use clap::{ArgAction, Parser, Subcommand, ValueHint};
 
+pub use line::Line;
 pub use runs::{
     ByArgs, CancelArgs, DrainArgs, RecoverArgs, ResolveArgs, ResumeArgs, RetryArgs, RunArgs, TickArgs,
     WaitArgs,

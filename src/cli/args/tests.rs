@@ -94,3 +94,42 @@ fn every_option_and_command_says_what_it_is_for() {
         }
     }
 }
+
+#[test]
+fn an_unfinished_line_tells_its_store_command_and_run() {
+    let read = |line: &str| Line::read(&line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    for line in [
+        "--store /s -v logs nightly --step",
+        "logs --store=/s -f nightly",
+        "logs --step x nightly --store /s",
+        "--color never logs nightly --json --store /s --step",
+    ] {
+        let line = read(line);
+        assert_eq!(line.store.as_deref(), Some(std::path::Path::new("/s")));
+        assert_eq!(line.command.as_deref(), Some("logs"));
+        assert_eq!(line.positionals, ["nightly"]);
+    }
+    assert_eq!(read("resume --wait r --note").positionals, ["r"]);
+    assert_eq!(read("next -n 3 nightly").positionals, ["nightly"]);
+    assert_eq!(read(""), Line::default());
+}
+
+#[test]
+fn completion_takes_any_words_of_a_line() {
+    let cli = Cli::try_parse_from([
+        "wfctl",
+        "__complete",
+        "steps",
+        "--prefix=--step=ex",
+        "--",
+        "logs",
+        "r",
+        "--json",
+        "--bad",
+        "--step=ex",
+    ])
+    .unwrap();
+    let Command::Complete(args) = cli.command else { panic!("{cli:?}") };
+    assert_eq!(args.prefix(), "ex");
+    assert_eq!(args.line().positionals, ["r"]);
+}

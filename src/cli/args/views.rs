@@ -144,12 +144,12 @@ pub struct CompleteArgs {
     /// What kind of words
     #[arg(value_name = "WHAT", value_enum)]
     pub what: CompleteWhat,
-    /// The run that the words belong to; anything, because the line is not finished
-    #[arg(value_name = "RUN", allow_hyphen_values = true)]
-    pub run: Option<String>,
     /// What the word begins with so far
     #[arg(long, value_name = "TEXT", default_value = "", allow_hyphen_values = true)]
     pub prefix: String,
+    /// The words before it, as they were typed, without the name of the program
+    #[arg(last = true, value_name = "WORD")]
+    pub line: Vec<String>,
 }
 
 /// What `__complete` prints.

@@ -17,7 +17,6 @@ use crate::{
     domain::{
         policy::{CatchUp, DEFAULT_CATCH_UP_LIMIT, Policies},
         trigger::{CronExpr, Definition, Rule, Zone, parse_every, parse_time},
-        workflow::Workflow,
     },
     engine::{
         EngineError, admit,
@@ -173,7 +172,7 @@ pub(super) fn trigger_of(
             let period = parse_every(period).map_err(|error| Failure::of_trigger(&error))?;
             let anchor = match &args.anchor {
                 Some(text) => time("--anchor", text)?,
-                None => zone.midnight_of_the_epoch(),
+                None => zone.midnight_of_epoch(),
             };
             Rule::Every { period, anchor }
         }
@@ -290,10 +289,4 @@ fn alter(
         session.out.line(&format!("{} schedule {id}", if changed { done } else { already }));
     }
     Ok(0)
-}
-
-/// The workflow of a text, for tests of what `check` says.
-#[cfg(test)]
-fn _unused(text: &str) -> bool {
-    Workflow::parse(text).is_ok()
 }

@@ -1,0 +1,158 @@
+//! How single values look to people: text from files, points in time, spans of time.
+//!
+//! Invariant: what [`escape`] returns cannot move a cursor, change a colour, start a line or reorder what is
+//! read, whatever was in the file. Deliberately not here: the form of values in JSON and in files.
+
+use std::{borrow::Cow, fmt::Write as _, time::Duration};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+
+/// `text` on one line and without anything that a terminal obeys; control characters become `\u{1b}` and the like.
+pub fn escape(text: &str) -> Cow<'_, str> {
+    if !text.chars().any(is_unsafe) {
+        return Cow::Borrowed(text);
+    }
+    let mut escaped = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        if is_unsafe(c) {
+            let _ = write!(escaped, "{}", c.escape_default());
+        } else {
+            escaped.push(c);
+        }
+    }
+    Cow::Owned(escaped)
+}
+
+/// As [`escape`], but lines stay lines and tabs stay tabs: for text that has its own layout.
+pub fn escape_lines(text: &str) -> String {
+    text.split_inclusive(['\n', '\t'])
+        .flat_map(|part| {
+            let (body, end) = match part.as_bytes().last() {
+                Some(b'\n' | b'\t') => part.split_at(part.len() - 1),
+                _ => (part, ""),
+            };
+            [escape(body), Cow::Borrowed(end)]
+        })
+        .collect()
+}
+
+/// `text` folded to one line: runs of white space that hold a line end become one space. Then as [`escape`].
+pub fn one_line(text: &str) -> String {
+    let lines = text.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty());
+    escape(&lines.collect::<Vec<_>>().join(" ")).into_owned()
+}
+
+/// Control characters, line separators, and the marks that turn the direction of text.
+fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{061c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+        || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
+}
+
+/// `2026-12-01 04:00:00Z`.
+pub fn exact(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Secs, true).replacen('T', " ", 1)
+}
+
+/// `2026-12-01 04:00:00Z (3 min ago)`.
+pub fn moment(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    format!("{} ({})", exact(at), relative(at, now))
+}
+
+/// `3 min ago`, `in 2 h`, `now`.
+pub fn relative(at: DateTime<Utc>, now: DateTime<Utc>) -> String {
+    let distance = now.signed_duration_since(at).num_milliseconds();
+    let span = Duration::from_millis(distance.unsigned_abs());
+    if span < Duration::from_secs(1) {
+        "now".to_owned()
+    } else if distance > 0 {
+        format!("{} ago", rough(span))
+    } else {
+        format!("in {}", rough(span))
+    }
+}
+
+/// A span in its largest whole unit: `45 s`, `3 min`, `2 h`, `12 days`, `3 years`.
+pub fn rough(span: Duration) -> String {
+    const MINUTE: u64 = 60;
+    const HOUR: u64 = 60 * MINUTE;
+    const DAY: u64 = 24 * HOUR;
+    let seconds = span.as_secs();
+    match seconds {
+        0..MINUTE => format!("{seconds} s"),
+        MINUTE..HOUR => format!("{} min", seconds / MINUTE),
+        HOUR..DAY => format!("{} h", seconds / HOUR),
+        DAY.. => match seconds / DAY {
+            1 => "1 day".to_owned(),
+            days @ 0..730 => format!("{days} days"),
+            days => format!("{} years", days / 365),
+        },
+    }
+}
+
+/// A span as it elapses: `850ms`, `4.2s`, `3m05s`, `2h07m`.
+pub fn elapsed(span: Duration) -> String {
+    let seconds = span.as_secs();
+    match seconds {
+        0 => format!("{}ms", span.as_millis()),
+        1..10 => format!("{seconds}.{}s", span.subsec_millis() / 100),
+        10..60 => format!("{seconds}s"),
+        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
+        _ => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
+    }
+}
+
+/// A word as a shell reads it back: quoted where it must be.
+pub fn shell_word(word: &str) -> String {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b);
+    if !word.is_empty() && word.bytes().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_gets_through() {
+        let evil = "a\u{1b}[31mb\r\n\u{9b}2J\u{7}\u{202e}c\u{2028}é";
+        assert_eq!(escape(evil), r"a\u{1b}[31mb\r\n\u{9b}2J\u{7}\u{202e}c\u{2028}é");
+        assert_eq!(escape_lines("a\n\tb\u{1b}c\n"), "a\n\tb\\u{1b}c\n");
+        assert!(matches!(escape("Grüße, 世界 👩‍🚀"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn messages_of_many_lines_become_one() {
+        assert_eq!(one_line("TOML parse error\n  |\n 3 | x\r\n\n"), "TOML parse error | 3 | x");
+    }
+
+    #[test]
+    fn times_are_exact_and_relative() {
+        let now = DateTime::from_timestamp(1_796_097_600, 0).unwrap();
+        let at = |seconds: i64| DateTime::from_timestamp(1_796_097_600 + seconds, 0).unwrap();
+        assert_eq!(moment(at(-180), now), "2026-12-01 03:57:00Z (3 min ago)");
+        assert_eq!(moment(at(7200), now), "2026-12-01 06:00:00Z (in 2 h)");
+        assert_eq!(relative(at(0), now), "now");
+        assert_eq!(relative(at(-90_000), now), "1 day ago");
+        assert_eq!(relative(DateTime::UNIX_EPOCH, now), "56 years ago");
+    }
+
+    #[test]
+    fn spans_have_few_digits() {
+        for (ms, want) in
+            [(12, "12ms"), (4_250, "4.2s"), (59_999, "59s"), (185_000, "3m05s"), (7_620_000, "2h07m")]
+        {
+            assert_eq!(elapsed(Duration::from_millis(ms)), want);
+        }
+    }
+
+    #[test]
+    fn words_are_quoted_for_the_shell_where_they_must_be() {
+        assert_eq!(shell_word("nightly@20261201T040000Z"), "nightly@20261201T040000Z");
+        assert_eq!(shell_word("it's"), r"'it'\''s'");
+        assert_eq!(shell_word(""), "''");
+    }
+}
