@@ -4,6 +4,7 @@
 //! or by the owner of a slot, and is decided by the pure functions of [`crate::state`].
 
 pub mod attempt;
+pub mod fsck;
 pub mod query;
 pub mod supervise;
 
