@@ -7,6 +7,8 @@ pub mod attempt;
 pub mod fsck;
 pub mod query;
 pub mod supervise;
+#[cfg(test)]
+mod test_store;
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 

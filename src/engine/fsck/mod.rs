@@ -11,6 +11,8 @@ mod places;
 mod runs;
 mod schedules;
 mod slots;
+#[cfg(test)]
+mod tests;
 
 use chrono::{DateTime, Utc};
 
