@@ -64,6 +64,8 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>>;
     /// What is at `path`; none where there is nothing. Links are not followed.
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
+    /// The permission bits of a file or folder. Links are not followed.
+    fn mode(&self, path: &Path) -> io::Result<u32>;
     /// Renames within the store; `replace` says whether an existing target file may be replaced.
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()>;
     /// Removes a file.
@@ -262,6 +264,17 @@ impl Disk for RealDisk {
             Err(Errno::NOENT) => Ok(None),
             Err(error) => Err(error.into()),
         }
+    }
+
+    fn mode(&self, path: &Path) -> io::Result<u32> {
+        let stat = match path.file_name() {
+            None => rustix::fs::fstat(&self.root)?,
+            Some(_) => {
+                let (dir, name) = self.split(path)?;
+                rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?
+            }
+        };
+        Ok(stat.st_mode & 0o7777)
     }
 
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()> {

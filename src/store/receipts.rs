@@ -24,8 +24,10 @@ pub struct NewestFirst<'a> {
     end: u64,
     /// Whether the next line that is read is the last one of the file.
     at_tail: bool,
-    /// Whole lines that were read and not yet given out, newest first.
+    /// Lines that were read and not yet given out, newest first.
     lines: VecDeque<Vec<u8>>,
+    /// Whether a torn last line was passed over.
+    is_torn: bool,
 }
 
 /// The receipts of `id` whose first time is not after `not_after`, newest first. A schedule without a
@@ -44,7 +46,8 @@ pub fn newest_first<'a>(
         Err(e) if e.kind() == io::ErrorKind::NotFound => 0,
         Err(e) => return Err(StoreError::io("read", path, e)),
     };
-    let mut found = NewestFirst { disk, path, end: size, at_tail: true, lines: VecDeque::new() };
+    let mut found =
+        NewestFirst { disk, path, end: size, at_tail: true, lines: VecDeque::new(), is_torn: false };
     if let Some(limit) = not_after {
         found.seek(limit)?;
     }
@@ -52,6 +55,11 @@ pub fn newest_first<'a>(
 }
 
 impl NewestFirst<'_> {
+    /// Whether a torn last line was passed over so far.
+    pub fn is_torn(&self) -> bool {
+        self.is_torn
+    }
+
     /// Moves the end to a line that is not far behind the last one with a first time up to `limit`.
     fn seek(&mut self, limit: DateTime<Utc>) -> Result<(), StoreError> {
         let mut low = 0;
@@ -132,7 +140,7 @@ impl Iterator for NewestFirst<'_> {
             let was_tail = std::mem::replace(&mut self.at_tail, false);
             match line.strip_suffix(b"\n").and_then(schedules::read_line) {
                 Some(receipt) => return Some(Ok(receipt)),
-                None if was_tail => {}
+                None if was_tail => self.is_torn = true,
                 None => {
                     let why = "a line's checksum or content is wrong".to_owned();
                     return Some(Err(StoreError::Corrupt { path: self.path.clone(), why }));

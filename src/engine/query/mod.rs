@@ -17,6 +17,8 @@ pub mod readiness;
 pub mod run;
 pub mod schedules;
 pub mod status;
+#[cfg(test)]
+mod tests;
 pub mod view;
 mod walk;
 
