@@ -107,6 +107,13 @@ impl Failure {
         self
     }
 
+    /// The same failure, with what it is about in front.
+    #[must_use]
+    pub fn about(mut self, subject: &str) -> Self {
+        self.message = format!("{subject}: {}", self.message);
+        self
+    }
+
     /// A command line that is wrong in a way that clap cannot see.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(exit::USAGE, "usage", message)

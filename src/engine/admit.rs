@@ -21,8 +21,8 @@ use crate::{
         time,
         workflow::{CommandLine, MAX_FILE_SIZE, StepKind, Workflow},
     },
-    state::run::{Executing, Phase, RunState},
     process::resolve_program,
+    state::run::{Executing, Phase, RunState},
     store::{
         StoreError,
         disk::read_outside,
@@ -98,8 +98,7 @@ pub fn missing_programs(source: &Source) -> Vec<String> {
             continue;
         }
         let cwd = command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd));
-        let path =
-            command.env.get("PATH").or(source.workflow.env.get("PATH")).or(source.env.get("PATH"));
+        let path = command.env.get("PATH").or(source.workflow.env.get("PATH")).or(source.env.get("PATH"));
         if let Err(error) = resolve_program(argv[0].as_ref(), path.map(AsRef::as_ref), &cwd) {
             warnings.push(format!("step {}: {error}, as things are now", step.id));
         }
@@ -184,7 +183,11 @@ pub fn open_run(engine: &Engine<'_>, lock: &StoreLock<'_>, id: &RunId) -> Result
 ///
 /// # Errors
 /// When the cursor cannot be advanced.
-pub fn cover_occurrence(engine: &Engine<'_>, lock: &StoreLock<'_>, state: &RunState) -> Result<(), EngineError> {
+pub fn cover_occurrence(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    state: &RunState,
+) -> Result<(), EngineError> {
     let admitted = &state.admitted;
     let Some(id) = admitted.schedule.as_ref().filter(|_| !admitted.manual) else { return Ok(()) };
     // A schedule whose file is damaged admits nothing anyway, and must not keep its runs from people.

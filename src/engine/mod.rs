@@ -9,16 +9,16 @@ pub mod batch;
 pub mod cancel;
 pub mod dispatch;
 pub mod expire;
-pub mod prune;
 pub mod fsck;
+pub mod prune;
 pub mod query;
 pub mod recover;
 pub mod resume;
 pub mod schedule;
 pub mod supervise;
-pub mod tick;
 #[cfg(test)]
 mod test_store;
+pub mod tick;
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 

@@ -1,7 +1,7 @@
 //! Deleting finished runs. Never an unfinished or ambiguous one, and never one whose occurrence could be
 //! admitted again: the schedule's cursor must stand behind it first.
 
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 use chrono::{DateTime, Utc};
 
@@ -9,11 +9,7 @@ use super::{Engine, EngineError, admit, recover::Mode};
 use crate::{
     domain::ids::RunId,
     state::run::RunState,
-    store::{
-        StoreError, layout,
-        lock::StoreLock,
-        runs,
-    },
+    store::{StoreError, layout, lock::StoreLock, runs},
 };
 
 /// How many runs are deleted under one hold of the lock, so that others get their turn.
@@ -24,7 +20,7 @@ const SLICE: usize = 200;
 pub struct Options {
     /// Runs whose last record is older than this; none: the store's `keep`.
     pub older_than: Option<Duration>,
-    /// The newest so many are kept whatever their age.
+    /// The newest so many of each schedule are kept whatever their age.
     pub keep: Option<u64>,
     /// Whether anything is deleted.
     pub mode: Mode,
@@ -52,15 +48,16 @@ pub fn prune(engine: &Engine<'_>, options: &Options, progress: &dyn Fn(u64)) -> 
     let age = if options.keep.is_some() && options.older_than.is_none() { Some(Duration::ZERO) } else { age };
     let Some(before) = age.and_then(|age| before(engine.now(), age)) else { return Ok(Pruned::default()) };
     let mut pruned = Pruned::default();
-    let mut kept = 0;
+    let mut kept: HashMap<String, u64> = HashMap::new();
     for day in runs::done_days(&**engine.disk())? {
         let mut ids = runs::list_done(&**engine.disk(), day)?;
         ids.sort_unstable_by(|a, b| (b.stamp(), b).cmp(&(a.stamp(), a)));
         for slice in ids.chunks(SLICE) {
             let lock = engine.lock()?;
             for id in slice {
-                if kept < options.keep.unwrap_or(0) {
-                    kept += 1;
+                let of_this = kept.entry(id.name().to_owned()).or_default();
+                if *of_this < options.keep.unwrap_or(0) {
+                    *of_this += 1;
                     continue;
                 }
                 if prune_one(engine, &lock, day, id, before, options.mode)? {

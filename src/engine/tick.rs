@@ -352,7 +352,9 @@ fn admit_all(
 ) -> Vec<Prepared> {
     let mut prepared = Vec::new();
     for Deed { at, due: index, what } in deeds(due) {
-        let Some(Due { schedule, failed, .. }) = due.get_mut(index).filter(|due| !due.failed) else { continue };
+        let Some(Due { schedule, failed, .. }) = due.get_mut(index).filter(|due| !due.failed) else {
+            continue;
+        };
         let done = match what {
             What::Unrun(receipts) => record_unrun(engine, lock, schedule, &receipts, report),
             What::Admit => {

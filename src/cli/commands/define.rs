@@ -20,7 +20,7 @@ use crate::{
     },
     engine::{
         EngineError, admit,
-        query::ScheduleItem,
+        query::view::ScheduleItem,
         schedule::{self, Alteration, Existing, Inputs, Repeatable, Request, Scheduled},
     },
     store::Store,
@@ -102,8 +102,7 @@ fn missing_programs(session: &Session<'_>, source: &admit::Source) {
 }
 
 pub(super) fn schedule(session: &Session<'_>, args: &ScheduleArgs) -> Done {
-    let source =
-        admit::read_workflow(session.env, &args.file).map_err(|error| Failure::of(&error))?;
+    let source = admit::read_workflow(session.env, &args.file).map_err(|error| Failure::of(&error))?;
     let input = match &args.input {
         Some(text) => json_value("--input", text, Stdin::Refused)?,
         None => Value::Null,
@@ -159,15 +158,10 @@ pub(super) fn trigger_of(
         if text.trim() == "now" || text.trim().starts_with(['+', '-']) {
             repeatable = Repeatable::No;
         }
-        parse_time(text, &zone, now).map_err(|error| {
-            let failure = Failure::of_trigger(&error);
-            Failure { message: format!("{option}: {}", failure.message), ..failure }
-        })
+        parse_time(text, &zone, now).map_err(|error| Failure::of_trigger(&error).about(option))
     };
     let rule = match (&args.cron, &args.every, &args.at) {
-        (Some(expr), _, _) => {
-            Rule::Cron(CronExpr::parse(expr).map_err(|error| Failure::of_trigger(&error))?)
-        }
+        (Some(expr), _, _) => Rule::Cron(CronExpr::parse(expr).map_err(|error| Failure::of_trigger(&error))?),
         (_, Some(period), _) => {
             let period = parse_every(period).map_err(|error| Failure::of_trigger(&error))?;
             let anchor = match &args.anchor {

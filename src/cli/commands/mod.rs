@@ -32,7 +32,7 @@ use crate::{
     },
     engine::{
         Clock, Engine, ProcessName,
-        query::{LoadedRun, Names, RunShow, find_run, load_run},
+        query::{LoadedRun, Names, find_run, load_run, view::RunShow},
     },
     process::{Signals, process_start},
     store::{Store, StoreError},
@@ -65,8 +65,7 @@ pub(super) fn dispatch(world: &World<'_>, cli: &Cli, out: &Output) -> u8 {
             return out.finish(failure.code, effect);
         }
     };
-    let session =
-        Session { global: &cli.global, out, env: &world.env, clock: world.clock, signals, name };
+    let session = Session { global: &cli.global, out, env: &world.env, clock: world.clock, signals, name };
     let code = match carry_out(&session, &cli.command) {
         Ok(code) => code,
         Err(failure) => {
@@ -162,7 +161,10 @@ impl Session<'_> {
     fn store_path(&self) -> Result<PathBuf, Failure> {
         let var = |name: &str| self.env.get(OsStr::new(name)).filter(|value| !value.is_empty());
         let state_home = || {
-            var("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute()).map(|p| p.join("wfctl"))
+            var("XDG_STATE_HOME")
+                .map(PathBuf::from)
+                .filter(|path| path.is_absolute())
+                .map(|p| p.join("wfctl"))
         };
         let home = || var("HOME").map(|home| Path::new(home).join(".local/state/wfctl"));
         let path = self
@@ -236,7 +238,12 @@ impl Session<'_> {
     fn time(&self, option: &str, text: &str, zone: &Zone) -> Result<DateTime<Utc>, Failure> {
         parse_time(text, zone, self.now()).map_err(|error| {
             let failure = Failure::of_trigger(&error);
-            Failure { code: 2, kind: "usage", message: format!("{option}: {}", failure.message), ..failure }
+            let message = format!("{option}: {}", failure.message);
+            let usage = Failure::usage(message);
+            match failure.hint {
+                Some(hint) => usage.with_hint(hint),
+                None => usage,
+            }
         })
     }
 

@@ -14,7 +14,7 @@ use crate::{
         query::Names,
         recover::{self as engine_recover, Decision, Mode, Recovered},
     },
-    store::{disk::Disk as _, settings},
+    store::settings,
 };
 
 pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
@@ -59,8 +59,7 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
 }
 
 fn fail_with(error: &EngineError, what: &str) -> Failure {
-    let failure = Failure::of(error);
-    Failure { message: format!("{what}: {}", failure.message), ..failure }
+    Failure::of(error).about(what)
 }
 
 /// A decision of recovery in JSON.
@@ -164,8 +163,7 @@ pub(super) fn config(session: &Session<'_>, args: &ConfigArgs) -> Done {
             let text = store.disk().read(path).map_err(|e| Failure::file("read", path, &e))?;
             let text = String::from_utf8_lossy(&text).into_owned();
             let changed = settings::set(&text, key, value).map_err(|error| {
-                let failure = fail(error);
-                Failure { code: 65, kind: "bad_input", ..failure }
+                Failure::new(65, "bad_input", fail(error).message)
                     .with_hint("wfctl config lists the settings and their values")
             })?;
             settings::save(&lock, &**store.disk(), &changed).map_err(fail)?;
@@ -173,7 +171,8 @@ pub(super) fn config(session: &Session<'_>, args: &ConfigArgs) -> Done {
             print_settings(session, &[(key.clone(), value.unwrap_or_default())]);
         }
         (Some(key), None) => {
-            let value = current.get(key).ok_or_else(|| Failure::usage(format!("there is no setting {key:?}")))?;
+            let value =
+                current.get(key).ok_or_else(|| Failure::usage(format!("there is no setting {key:?}")))?;
             if session.out.is_json() {
                 print_settings(session, &[(key.clone(), value)]);
             } else {
@@ -228,7 +227,11 @@ pub(super) fn prune(session: &Session<'_>, args: &PruneArgs) -> Done {
         session.out.json(&json!({ "items": runs, "pruned": pruned.count, "dry_run": args.dry_run }));
     } else {
         let what = if args.dry_run { "would prune" } else { "pruned" };
-        session.out.line(&format!("{what} {} finished run{}", pruned.count, if pruned.count == 1 { "" } else { "s" }));
+        session.out.line(&format!(
+            "{what} {} finished run{}",
+            pruned.count,
+            if pruned.count == 1 { "" } else { "s" }
+        ));
     }
     Ok(0)
 }

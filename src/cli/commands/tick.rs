@@ -10,7 +10,7 @@ use crate::{
         Engine, EngineError,
         attempt::Ended,
         dispatch::Executed,
-        query::{capacity_of, next_due},
+        query::{next_due, status::capacity_of},
         recover::Decision,
         tick::{self as engine_tick, Dispatch, Options, Recover, Report, TickMode},
     },
@@ -243,7 +243,12 @@ fn print_run(session: &Session<'_>, run: &Executed, quiet: bool) {
             run.run,
             text::one_line(&gate.asked.question),
             run.run,
-            gate.asked.outcomes.iter().map(crate::domain::workflow::Outcome::as_str).collect::<Vec<_>>().join("|"),
+            gate.asked
+                .outcomes
+                .iter()
+                .map(crate::domain::workflow::Outcome::as_str)
+                .collect::<Vec<_>>()
+                .join("|"),
         )),
         Phase::Failed(failure) => {
             session.out.line(&format!("failed    {}: {}", run.run, text::one_line(&failure.error)));
