@@ -267,12 +267,11 @@ impl Disk for RealDisk {
     }
 
     fn mode(&self, path: &Path) -> io::Result<u32> {
-        let stat = match path.file_name() {
-            None => rustix::fs::fstat(&self.root)?,
-            Some(_) => {
-                let (dir, name) = self.split(path)?;
-                rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?
-            }
+        let stat = if path.file_name().is_some() {
+            let (dir, name) = self.split(path)?;
+            rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?
+        } else {
+            rustix::fs::fstat(&self.root)?
         };
         Ok(stat.st_mode & 0o7777)
     }

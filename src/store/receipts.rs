@@ -104,15 +104,13 @@ impl NewestFirst<'_> {
                 return Ok(());
             }
             // What is before the first line end belongs to a line that starts earlier.
-            let from = if start == 0 {
-                0
-            } else {
-                match bytes[..bytes.len() - 1].iter().position(|b| *b == b'\n') {
-                    Some(at) => at + 1,
-                    None => {
-                        len = (len * 2).min(self.end);
-                        continue;
-                    }
+            let inside = bytes[..bytes.len() - 1].iter().position(|b| *b == b'\n');
+            let from = match inside {
+                _ if start == 0 => 0,
+                Some(at) => at + 1,
+                None => {
+                    len = (len * 2).min(self.end);
+                    continue;
                 }
             };
             let whole = bytes[from..].split_inclusive(|b| *b == b'\n');

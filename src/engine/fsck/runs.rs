@@ -206,7 +206,6 @@ fn check_place(check: &mut Check<'_>, dir: &Path, state: &RunState, place: Place
             let what = "the run is finished and was not moved to runs/done";
             check.warning(dir, what, "the next tick or recover moves it");
         }
-        Place::Active => {}
         Place::Done(_) if !state.is_finished() => {
             let what = "the run is not finished, and no command looks for it here";
             let hint = format!("move the folder to {}", layout::active_run(run).display());
@@ -216,7 +215,7 @@ fn check_place(check: &mut Check<'_>, dir: &Path, state: &RunState, place: Place
             let hint = format!("move the folder to {}", belongs.display());
             check.error(dir, "the run is in the folder of another day", hint);
         }
-        Place::Done(_) => {}
+        Place::Active | Place::Done(_) => {}
     }
     if let Place::Done(_) = place {
         for other in other_places(check, state, dir, belongs) {

@@ -96,7 +96,7 @@ fn check_history(check: &mut Check<'_>, id: &ScheduleId, schedule: Option<&Sched
         Err(error) => return check.error(path, error.to_string(), "check its permissions"),
     };
     let mut newer: Option<Unrun> = None;
-    while let Some(line) = lines.next() {
+    for line in lines.by_ref() {
         let receipt = match line {
             Ok(receipt) => receipt,
             Err(error) => {

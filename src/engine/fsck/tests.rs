@@ -249,7 +249,7 @@ fn a_snapshot_that_is_missing_or_altered_is_named() {
     let queued = format!("{QUEUED}/journal.jsonl");
     let done = format!("{DONE}/journal.jsonl");
     let remove = |test: &TestStore, root: &Path| {
-        fs::remove_file(root.join(format!("workflows/{}.toml", test.workflow))).unwrap()
+        fs::remove_file(root.join(format!("workflows/{}.toml", test.workflow))).unwrap();
     };
     expect(&queued, "missing", Severity::Error, remove);
     expect(&done, "missing", Severity::Warning, remove);

@@ -58,7 +58,7 @@ pub fn list_runs(
     let mut walk = Walk::new(store, filter.scope(from.as_ref()))?;
     let mut page = Page { items: Vec::new(), next_cursor: None, corrupt: Vec::new() };
     let mut last = None;
-    while let Some(found) = walk.next() {
+    for found in walk.by_ref() {
         if from.as_ref() == Some(&found.key) {
             continue;
         }

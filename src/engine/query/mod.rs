@@ -29,4 +29,4 @@ pub use page::{Damage, Page, PageRequest};
 pub use readiness::Readiness;
 pub use run::{Liveness, LoadedRun, Reader, load_run};
 pub use schedules::{list_schedules, load_schedule, next_due, next_due_of};
-pub use status::read_status;
+pub use status::{capacity_of, read_status};

@@ -130,7 +130,7 @@ impl Key {
 
     fn parse(cursor: &str, listing: Listing) -> Option<Self> {
         let hex = cursor.as_bytes();
-        if hex.len() % 2 != 0 || hex.len() > 1024 {
+        if !hex.len().is_multiple_of(2) || hex.len() > 1024 {
             return None;
         }
         let digit = |b: u8| match b {
