@@ -6,6 +6,7 @@
 
 pub mod args;
 pub mod error;
+pub mod generate;
 pub mod output;
 pub mod table;
 pub mod text;
