@@ -7,6 +7,7 @@
 pub mod args;
 mod commands;
 pub mod error;
+pub mod generate;
 pub mod output;
 pub mod progress;
 pub mod table;
