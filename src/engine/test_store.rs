@@ -196,6 +196,7 @@ impl TestStore {
                 cwd: "/".to_owned(),
             },
             cursor,
+            receipts_len: 0,
             paused: None,
             removed: None,
             created_at: cursor,
