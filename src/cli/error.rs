@@ -157,7 +157,7 @@ impl Failure {
             }),
             EngineError::Draining => new(exit::DRAINING, "draining").with_hint("`wfctl undrain` ends it"),
             EngineError::Full { .. } => new(exit::LATER, "full")
-                .with_hint("`wfctl status` shows who holds the slots; try again later"),
+                .with_hint("`wfctl status` shows who holds the slots; `resume --wait` waits for one"),
             EngineError::Live { run, .. } => new(exit::LATER, "live")
                 .with_hint(format!("`wfctl wait {run}` waits for it, `wfctl cancel {run}` stops it")),
             EngineError::WrongState { hint, .. } => new(exit::STATE, "wrong_state").with_hint(hint),

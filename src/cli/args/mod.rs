@@ -83,6 +83,7 @@ Environment:
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "wfctl",
+    bin_name = "wfctl",
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,
