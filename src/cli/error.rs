@@ -256,7 +256,7 @@ impl Failure {
         .with_hint("wfctl-workflow(5) says what a workflow file holds; nothing was stored");
         for WorkflowError { line, column, message, hint } in errors {
             failure.details.push(format!("{file}:{line}:{column}: {message}"));
-            failure.details.extend(hint.iter().map(|hint| format!("  hint: {hint}")));
+            failure.details.extend(hint.iter().map(|hint| format!("hint: {hint}")));
             failure.faults.push(Fault {
                 file: file.clone(),
                 line: *line,
