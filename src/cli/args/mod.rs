@@ -7,7 +7,11 @@
 //! options), `values.rs` (closed sets of words, and readers of single values), `line.rs` (what an unfinished
 //! command line says so far).
 
-#![allow(clippy::doc_markdown, reason = "doc comments are the help texts here")]
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments are the help texts here"
+)]
 
 mod line;
 mod runs;
