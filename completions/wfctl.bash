@@ -54,7 +54,7 @@ _wfctl_options() {
         '') printf '%s\n' -V --version ;;
         init) printf '%s\n' --capacity ;;
         check) printf '%s\n'  ;;
-        schedule) printf '%s\n' --id --cron --every --at --tz --anchor --start --until --count --jitter --dst-gap --dst-fold --overlap --catchup --catchup-limit --deadline --input --paused --replace --by ;;
+        schedule) printf '%s\n' --id --input --paused --replace --cron --every --at --tz --anchor --start --until --count --jitter --dst-gap --dst-fold --overlap --catchup --catchup-limit --deadline ;;
         run) printf '%s\n' --input --id ;;
         trigger) printf '%s\n' --input --inputs ;;
         tick) printf '%s\n' --now --max-runs --no-dispatch --no-recover --dry-run ;;
@@ -76,7 +76,7 @@ _wfctl_options() {
         history) printf '%s\n' --schedule --run --limit --cursor ;;
         show) printf '%s\n'  ;;
         logs) printf '%s\n' --step -f --follow ;;
-        next) printf '%s\n' --cron --every --at --tz --anchor --start --until --count --jitter --dst-gap --dst-fold -n --limit --from ;;
+        next) printf '%s\n' -n --limit --from --cron --every --at --tz --anchor --start --until --count --jitter --dst-gap --dst-fold ;;
         config) printf '%s\n'  ;;
         prune) printf '%s\n' --older-than --keep --dry-run ;;
         fsck) printf '%s\n'  ;;
@@ -90,6 +90,7 @@ _wfctl_takes_value() {
     case "$1 $2" in
         'init --capacity') ;;
         'schedule --id') ;;
+        'schedule --input') ;;
         'schedule --cron') ;;
         'schedule --every') ;;
         'schedule --at') ;;
@@ -105,8 +106,6 @@ _wfctl_takes_value() {
         'schedule --catchup') ;;
         'schedule --catchup-limit') ;;
         'schedule --deadline') ;;
-        'schedule --input') ;;
-        'schedule --by') ;;
         'run --input') ;;
         'run --id') ;;
         'trigger --input') ;;
@@ -143,6 +142,9 @@ _wfctl_takes_value() {
         'history --limit') ;;
         'history --cursor') ;;
         'logs --step') ;;
+        'next -n') ;;
+        'next --limit') ;;
+        'next --from') ;;
         'next --cron') ;;
         'next --every') ;;
         'next --at') ;;
@@ -154,9 +156,6 @@ _wfctl_takes_value() {
         'next --jitter') ;;
         'next --dst-gap') ;;
         'next --dst-fold') ;;
-        'next -n') ;;
-        'next --limit') ;;
-        'next --from') ;;
         'prune --older-than') ;;
         'prune --keep') ;;
         'metrics --output') ;;

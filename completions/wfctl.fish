@@ -87,6 +87,7 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand check" -s q -l quiet -d 'Pri
 complete -c wfctl -n "__fish_wfctl_using_subcommand check" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand check" -s h -l help -d 'Print help (see more with \'--help\')'
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l id -d 'The id of the schedule [default: the name of the workflow]' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l input -d 'The input of every run: JSON, or @FILE with JSON in it [default: null]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l cron -d 'Due when the wall clock matches: 5 fields, or 6 with seconds first, or @daily and the like' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l every -d 'Due again and again after this long, for example 15m' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l at -d 'Due once: now, +10m, 2027-03-27T04:00 in the zone, or RFC 3339' -r
@@ -110,8 +111,6 @@ all\t'All are, up to --catchup-limit'
 none\t'Only those that are younger than --deadline'"
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l catchup-limit -d 'With --catchup all: at most this many, the newest, up to 10000 [default: 100]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l deadline -d 'Miss what is older than this [default: 60s with --catchup none, otherwise no limit]' -r
-complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l input -d 'The input of every run: JSON, or @FILE with JSON in it [default: null]' -r
-complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l by -d 'Record this name as who did it [default: $SUDO_USER, else the login name]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l store -d 'Use the store in this folder [default: $WFCTL_STORE, else ~/.local/state/wfctl]' -r -f -a "(__fish_complete_directories)"
 complete -c wfctl -n "__fish_wfctl_using_subcommand schedule" -l color -d 'Use colours: auto means where a terminal shows them and `NO_COLOR` is not set' -r -f -a "auto\t'Where a terminal shows them'
 always\t'Always'
@@ -362,6 +361,8 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand logs" -l json -d 'Print one 
 complete -c wfctl -n "__fish_wfctl_using_subcommand logs" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand logs" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand logs" -s h -l help -d 'Print help (see more with \'--help\')'
+complete -c wfctl -n "__fish_wfctl_using_subcommand next" -s n -l limit -d 'Print at most this many' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l from -d 'Print what is strictly after this time [default: now]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l cron -d 'Due when the wall clock matches: 5 fields, or 6 with seconds first, or @daily and the like' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l every -d 'Due again and again after this long, for example 15m' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l at -d 'Due once: now, +10m, 2027-03-27T04:00 in the zone, or RFC 3339' -r
@@ -376,8 +377,6 @@ skip\t'Not at all'"
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l dst-fold -d 'What becomes of a fixed local time that exists twice, when clocks go back' -r -f -a "first\t'The first time'
 last\t'The second time'
 both\t'Both times'"
-complete -c wfctl -n "__fish_wfctl_using_subcommand next" -s n -l limit -d 'Print at most this many' -r
-complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l from -d 'Print what is strictly after this time [default: now]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l store -d 'Use the store in this folder [default: $WFCTL_STORE, else ~/.local/state/wfctl]' -r -f -a "(__fish_complete_directories)"
 complete -c wfctl -n "__fish_wfctl_using_subcommand next" -l color -d 'Use colours: auto means where a terminal shows them and `NO_COLOR` is not set' -r -f -a "auto\t'Where a terminal shows them'
 always\t'Always'

@@ -164,7 +164,7 @@ impl Failure {
             }),
             EngineError::Draining => new(exit::DRAINING, "draining").with_hint("`wfctl undrain` ends it"),
             EngineError::Full { .. } => new(exit::LATER, "full")
-                .with_hint("`wfctl status` shows who holds the slots; try again later"),
+                .with_hint("`wfctl status` shows who holds the slots; `resume --wait` waits for one"),
             EngineError::Live { run, .. } => new(exit::LATER, "live")
                 .with_hint(format!("`wfctl wait {run}` waits for it, `wfctl cancel {run}` stops it")),
             EngineError::WrongState { hint, .. } => new(exit::STATE, "wrong_state").with_hint(hint),
@@ -263,7 +263,7 @@ impl Failure {
         .with_hint("wfctl-workflow(5) says what a workflow file holds; nothing was stored");
         for WorkflowError { line, column, message, hint } in errors {
             failure.details.push(format!("{file}:{line}:{column}: {message}"));
-            failure.details.extend(hint.iter().map(|hint| format!("  hint: {hint}")));
+            failure.details.extend(hint.iter().map(|hint| format!("hint: {hint}")));
             failure.faults.push(Fault {
                 file: file.clone(),
                 line: *line,

@@ -18,7 +18,7 @@ use super::{
     args::{ColorWord, GlobalArgs},
     error::Failure,
     table::{Table, Tone},
-    text,
+    text::{self, LogFilter},
 };
 
 /// Results are written once so many bytes have come together.
@@ -183,6 +183,16 @@ impl Output {
     /// Bytes of the result, as they are: logs, generated files.
     pub fn bytes(&self, bytes: &[u8]) {
         self.stdout.lock().put(bytes);
+    }
+
+    /// A piece of the output of a step: filtered where a terminal shows it, as it is elsewhere. What the filter
+    /// still holds at the end goes to [`Output::bytes`], where a terminal shows it.
+    pub fn log(&self, filter: &mut LogFilter, piece: &[u8]) {
+        if self.stdout.is_terminal {
+            self.bytes(&filter.push(piece));
+        } else {
+            self.bytes(piece);
+        }
     }
 
     /// A table of the result.

@@ -49,6 +49,113 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
+/// Makes the output of steps fit for a terminal: colours pass, whatever else a terminal obeys is escaped.
+///
+/// It comes in pieces of any length, so what may be the beginning of a character or colour is held back.
+#[derive(Debug, Default)]
+pub struct LogFilter {
+    held: Vec<u8>,
+    colored: bool,
+}
+
+/// The longest control sequence that is taken for a colour.
+const MAX_COLOR: usize = 32;
+
+/// What stands at the beginning of some bytes.
+enum Head {
+    /// More bytes are needed to tell.
+    Unfinished,
+    /// A colour of this length.
+    Color(usize),
+    /// A character.
+    Char(char),
+    /// A byte that is part of no character.
+    Stray(u8),
+}
+
+impl LogFilter {
+    /// What can be shown after `bytes` have come.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
+        self.held.extend_from_slice(bytes);
+        let held = std::mem::take(&mut self.held);
+        let mut shown = Vec::with_capacity(held.len());
+        let mut at = 0;
+        while at < held.len() {
+            at += match head(&held[at..]) {
+                Head::Unfinished => {
+                    self.held = held[at..].to_vec();
+                    break;
+                }
+                head => self.show(&head, &held[at..], &mut shown),
+            };
+        }
+        shown
+    }
+
+    /// What is left, and the end of all colours.
+    pub fn finish(&mut self) -> Vec<u8> {
+        let mut shown = Vec::new();
+        for byte in std::mem::take(&mut self.held) {
+            self.show(&Head::Stray(byte), &[byte], &mut shown);
+        }
+        if std::mem::take(&mut self.colored) {
+            shown.extend_from_slice(b"\x1b[0m");
+        }
+        shown
+    }
+
+    fn show(&mut self, head: &Head, bytes: &[u8], shown: &mut Vec<u8>) -> usize {
+        match *head {
+            Head::Unfinished => 0,
+            Head::Color(len) => {
+                self.colored = true;
+                shown.extend_from_slice(&bytes[..len]);
+                len
+            }
+            Head::Char(c) => {
+                if is_unsafe(c) && !matches!(c, '\n' | '\t') {
+                    shown.extend(c.escape_default().map(|c| c as u8));
+                } else {
+                    shown.extend_from_slice(&bytes[..c.len_utf8()]);
+                }
+                c.len_utf8()
+            }
+            Head::Stray(byte) => {
+                shown.extend_from_slice(format!("\\x{byte:02x}").as_bytes());
+                1
+            }
+        }
+    }
+}
+
+fn head(bytes: &[u8]) -> Head {
+    let first = bytes[0];
+    if let Some(rest) = bytes.strip_prefix(b"\x1b") {
+        let Some(parameters) = rest.strip_prefix(b"[") else {
+            return if rest.is_empty() { Head::Unfinished } else { Head::Char('\u{1b}') };
+        };
+        let is_parameter = |b: &u8| b.is_ascii_digit() || matches!(b, b';' | b':');
+        let len = parameters.iter().take(MAX_COLOR).take_while(|b| is_parameter(b)).count();
+        return match parameters.get(len) {
+            Some(b'm') => Head::Color(len + 3),
+            None if len < MAX_COLOR => Head::Unfinished,
+            _ => Head::Char('\u{1b}'),
+        };
+    }
+    let len = match first {
+        0..0x80 => 1,
+        0xc2..0xe0 => 2,
+        0xe0..0xf0 => 3,
+        0xf0..0xf5 => 4,
+        _ => return Head::Stray(first),
+    };
+    match std::str::from_utf8(&bytes[..len.min(bytes.len())]) {
+        Ok(text) => text.chars().next().map_or(Head::Stray(first), Head::Char),
+        Err(error) if error.error_len().is_none() => Head::Unfinished,
+        Err(_) => Head::Stray(first),
+    }
+}
+
 /// `2026-12-01 04:00:00Z`.
 pub fn exact(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Secs, true).replacen('T', " ", 1)
@@ -122,6 +229,25 @@ mod tests {
         assert_eq!(escape(evil), r"a\u{1b}[31mb\r\n\u{9b}2J\u{7}\u{202e}c\u{2028}é");
         assert_eq!(escape_lines("a\n\tb\u{1b}c\n"), "a\n\tb\\u{1b}c\n");
         assert!(matches!(escape("Grüße, 世界 👩‍🚀"), Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn logs_keep_their_colours_and_nothing_else() {
+        let log = "\u{1b}[1;31mred\u{1b}[0m\té\n\u{1b}[2J\u{1b}]0;t\u{7}\r世".as_bytes();
+        let want = "\u{1b}[1;31mred\u{1b}[0m\té\n\\u{1b}[2J\\u{1b}]0;t\\u{7}\\r世\u{1b}[0m";
+        for size in 1..=log.len() {
+            let mut filter = LogFilter::default();
+            let mut shown: Vec<u8> = log.chunks(size).flat_map(|piece| filter.push(piece)).collect();
+            shown.extend(filter.finish());
+            assert_eq!(String::from_utf8(shown).unwrap(), want, "in pieces of {size}");
+        }
+        let mut filter = LogFilter::default();
+        assert_eq!(filter.push(b"a\xff\xc3"), b"a\\xff");
+        assert_eq!(filter.finish(), b"\\xc3");
+        assert_eq!(
+            filter.push(&[b"\x1b[".as_slice(), &[b'1'; 100]].concat()),
+            [br"\u{1b}[".as_slice(), &[b'1'; 100]].concat()
+        );
     }
 
     #[test]

@@ -7,7 +7,11 @@
 //! options), `values.rs` (closed sets of words, and readers of single values), `line.rs` (what an unfinished
 //! command line says so far).
 
-#![allow(clippy::doc_markdown, reason = "doc comments are the help texts here")]
+#![allow(
+    clippy::doc_markdown,
+    rustdoc::broken_intra_doc_links,
+    reason = "doc comments are the help texts here"
+)]
 
 mod line;
 mod runs;
@@ -83,6 +87,7 @@ Environment:
 #[derive(Debug, Clone, Parser)]
 #[command(
     name = "wfctl",
+    bin_name = "wfctl",
     version,
     about = ABOUT,
     long_about = LONG_ABOUT,

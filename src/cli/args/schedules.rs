@@ -5,7 +5,14 @@ use std::{path::PathBuf, time::Duration};
 use clap::{ArgGroup, Args, ValueHint, value_parser};
 
 use super::values::{self, CatchUpWord, DstFoldWord, DstGapWord, OverlapWord};
-use crate::{cli::args::ByArgs, domain::ids::ScheduleId, store::settings::MAX_CAPACITY};
+use crate::{
+    cli::args::ByArgs,
+    domain::{
+        ids::ScheduleId,
+        policy::{CatchUp, DEFAULT_CATCH_UP_LIMIT, Policies},
+    },
+    store::settings::MAX_CAPACITY,
+};
 
 /// `init`.
 #[derive(Debug, Clone, Args)]
@@ -40,12 +47,6 @@ pub struct ScheduleArgs {
     /// The id of the schedule [default: the name of the workflow]
     #[arg(long, value_name = "ID", value_parser = values::id::<ScheduleId>)]
     pub id: Option<ScheduleId>,
-    /// When it is due.
-    #[command(flatten)]
-    pub trigger: TriggerArgs,
-    /// How its runs get on with each other and with lost time.
-    #[command(flatten)]
-    pub policy: PolicyArgs,
     /// The input of every run: JSON, or @FILE with JSON in it [default: null]
     #[arg(long, value_name = "JSON|@FILE")]
     pub input: Option<String>,
@@ -55,9 +56,12 @@ pub struct ScheduleArgs {
     /// Replace a schedule of the same id; what was due under it and not admitted is missed
     #[arg(long)]
     pub replace: bool,
-    /// Who does this.
+    /// When it is due.
     #[command(flatten)]
-    pub by: ByArgs,
+    pub trigger: TriggerArgs,
+    /// How its runs get on with each other and with lost time.
+    #[command(flatten)]
+    pub policy: PolicyArgs,
 }
 
 /// A trigger, as `schedule` and `next` take it.
@@ -171,13 +175,29 @@ pub struct NextArgs {
     /// A schedule of the store
     #[arg(value_name = "ID", value_parser = values::id::<ScheduleId>)]
     pub id: Option<ScheduleId>,
-    /// A trigger.
-    #[command(flatten)]
-    pub trigger: TriggerArgs,
     /// Print at most this many
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10, value_parser = value_parser!(u32).range(1..))]
     pub limit: u32,
     /// Print what is strictly after this time [default: now]
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
+    /// A trigger.
+    #[command(flatten)]
+    pub trigger: TriggerArgs,
+}
+
+impl PolicyArgs {
+    /// The policies that are meant; else why they make no sense together.
+    ///
+    /// # Errors
+    /// When there is a limit that nothing uses.
+    pub fn policies(&self) -> Result<Policies, &'static str> {
+        let catch_up = match (self.catchup, self.catchup_limit) {
+            (CatchUpWord::All, limit) => CatchUp::All { limit: limit.unwrap_or(DEFAULT_CATCH_UP_LIMIT) },
+            (_, Some(_)) => return Err("--catchup-limit is for --catchup all"),
+            (CatchUpWord::Latest, None) => CatchUp::Latest,
+            (CatchUpWord::None, None) => CatchUp::None,
+        };
+        Ok(Policies { overlap: self.overlap.into(), catch_up, deadline: self.deadline })
+    }
 }

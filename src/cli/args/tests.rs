@@ -1,6 +1,7 @@
 use clap::{CommandFactory as _, Parser as _, error::ErrorKind};
 
 use super::*;
+use crate::domain::policy::{CatchUp, Policies};
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
     Cli::try_parse_from(line.split_whitespace())
@@ -132,4 +133,16 @@ fn completion_takes_any_words_of_a_line() {
     let Command::Complete(args) = cli.command else { panic!("{cli:?}") };
     assert_eq!(args.prefix(), "ex");
     assert_eq!(args.line().positionals, ["r"]);
+}
+
+#[test]
+fn a_catch_up_limit_goes_with_catch_up_all() {
+    let policies = |line: &str| match parse(line).unwrap().command {
+        Command::Schedule(args) => args.policy.policies(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(policies("wfctl schedule f --at now"), Ok(Policies::default()));
+    let all = policies("wfctl schedule f --at now --catchup all --catchup-limit 3").unwrap();
+    assert_eq!(all.catch_up, CatchUp::All { limit: 3 });
+    assert!(policies("wfctl schedule f --at now --catchup-limit 3").is_err());
 }
