@@ -8,8 +8,8 @@ use super::{Done, Session, Stdin, json_value, parse_json, read_file};
 use crate::{
     cli::{
         args::{
-            CatchUpWord, CheckArgs, InitArgs, PolicyArgs, ScheduleArgs, ScheduleChangeArgs, ScheduleIdArgs,
-            TriggerArgs, TriggerNowArgs,
+            ByArgs, CatchUpWord, CheckArgs, InitArgs, PolicyArgs, ScheduleArgs, ScheduleChangeArgs,
+            ScheduleIdArgs, TriggerArgs, TriggerNowArgs,
         },
         error::Failure,
         text,
@@ -117,7 +117,7 @@ pub(super) fn schedule(session: &Session<'_>, args: &ScheduleArgs) -> Done {
         trigger,
         policies: policies_of(&args.policy)?,
         input,
-        paused: args.paused.then(|| session.by(&args.by)),
+        paused: args.paused.then(|| session.by(&ByArgs { by: None })),
         existing: if args.replace { Existing::Replace } else { Existing::Refuse },
         repeatable,
     };
@@ -257,8 +257,7 @@ pub(super) fn remove(session: &Session<'_>, args: &ScheduleChangeArgs) -> Done {
 }
 
 pub(super) fn rewind(session: &Session<'_>, args: &ScheduleIdArgs) -> Done {
-    let none = crate::cli::args::ByArgs { by: None };
-    let by = session.by(&none);
+    let by = session.by(&ByArgs { by: None });
     alter(session, args.id.as_str(), Alteration::Rewind, &by, ["rewound", "is not ahead of the clock:"])
 }
 
