@@ -325,15 +325,10 @@ impl Context<'_> {
         let log = disk.create_log(&log_path).map_err(io("create", &log_path))?;
         let slot = self.slot.inheritable()?;
         let env = self.environment(run, step, command, seq, &key, start.try_no);
-        let cwd = self.folder(run.state(), command);
+        let cwd = folder_of(run.state(), command);
         run.stage(&event, self.engine.now())?;
         run.reserve_headroom()?;
         Ok(ReadyStep { seq, step: start.step, log, log_path, context_path, output_path, slot, env, cwd })
-    }
-
-    fn folder(&self, state: &RunState, command: &CommandStep) -> PathBuf {
-        let base = Path::new(&state.admitted.cwd);
-        command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
     }
 
     fn environment(
@@ -381,7 +376,7 @@ impl Context<'_> {
         };
         let executor = LocalExecutor;
         let key = run.state().execution(ready.seq).map(|e| e.key.clone()).unwrap_or_default();
-        let started = spawn(&executor, &key, &command.run, &ready);
+        let started = spawn(executor, &key, &command.run, &ready);
         let end = match started {
             Err(error) if error.never_started() => Known {
                 outcome: Outcome::ERROR,
@@ -505,7 +500,7 @@ fn step_ending(ending: Ending) -> StepEnding {
 }
 
 fn spawn(
-    executor: &LocalExecutor,
+    executor: LocalExecutor,
     key: &str,
     run: &CommandLine,
     ready: &ReadyStep,
@@ -528,6 +523,12 @@ fn spawn(
             slot: Some(ready.slot.as_fd()),
         },
     )
+}
+
+/// The folder that a step starts in.
+pub fn folder_of(state: &RunState, command: &CommandStep) -> PathBuf {
+    let base = Path::new(&state.admitted.cwd);
+    command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
 }
 
 /// The event that puts the question of the gate at `step`.

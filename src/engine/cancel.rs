@@ -129,9 +129,7 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
         if !state.is_executing() && !named {
             return cancelled(id, state);
         }
-        if let Err(error) = resume_or_live(engine, &state) {
-            return Err(error);
-        }
+        refuse_unless_live(engine, &state)?;
         let timeout = deadline.saturating_duration_since(Instant::now());
         match watch.wait(Patience { timeout, abort: Some(engine.signals.first_fd()) }) {
             Woken::Changed => {}
@@ -145,7 +143,7 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
 }
 
 /// Fails if the execution that was asked ended by a fence, or died, rather than by cancelling.
-fn resume_or_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
+fn refuse_unless_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
     let Phase::Executing(executing) = &state.phase else { return Ok(()) };
     let is_gone = matches!(resume::executing(engine, state), EngineError::WrongState { .. });
     match (&executing.fenced, is_gone) {

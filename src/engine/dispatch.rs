@@ -134,12 +134,15 @@ pub struct Queue<'e> {
     inner: Mutex<Inner>,
 }
 
+/// The unfinished runs of a schedule, in their order.
+type Unfinished = BTreeSet<(DateTime<Utc>, RunId)>;
+
 #[derive(Default)]
 struct Inner {
     waiting: VecDeque<Waiting>,
     seen: BTreeSet<RunId>,
     /// The unfinished runs of each schedule, where those must go one at a time.
-    one_at_a_time: BTreeMap<ScheduleId, Option<BTreeSet<(DateTime<Utc>, RunId)>>>,
+    one_at_a_time: BTreeMap<ScheduleId, Option<Unfinished>>,
     workflows: HashMap<Digest, Workflow>,
     begun: u64,
     max_runs: Option<u64>,
@@ -345,13 +348,12 @@ impl<'e> Queue<'e> {
             }
             let claimed = self.engine.lock().and_then(|lock| self.claim_next(&lock));
             match claimed {
-                Ok(None) => return None,
                 Ok(Some(claimed)) => {
                     if let Some(prepared) = self.begin(claimed) {
                         return Some(prepared);
                     }
                 }
-                Err(EngineError::Interrupted(_)) => return None,
+                Ok(None) | Err(EngineError::Interrupted(_)) => return None,
                 Err(error) => {
                     self.fail(None, error);
                     return None;
@@ -421,10 +423,7 @@ impl<'e> Queue<'e> {
         Ok(unfinished.first().is_none_or(|(at, run)| (at, run) >= (&candidate.occurrence, &candidate.run)))
     }
 
-    fn unfinished_of(
-        &self,
-        schedule: &ScheduleId,
-    ) -> Result<Option<BTreeSet<(DateTime<Utc>, RunId)>>, EngineError> {
+    fn unfinished_of(&self, schedule: &ScheduleId) -> Result<Option<Unfinished>, EngineError> {
         let disk = &**self.engine.disk();
         let overlap = schedules::load(disk, schedule).ok().flatten().map(|s| s.definition.policies.overlap);
         match overlap {

@@ -256,7 +256,7 @@ fn plan_all(
             continue;
         }
         let mut in_the_way = survey.unfinished.get(&id).cloned().unwrap_or_default();
-        in_the_way.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        in_the_way.sort_unstable_by_key(|(at, _)| *at);
         let in_the_way: Vec<Unfinished> = in_the_way.into_iter().map(|(_, run)| run).collect();
         let present = Present { unfinished: &in_the_way, admitted };
         let plan = policy::plan(&window, &id, &schedule.definition.policies, present);

@@ -102,5 +102,5 @@ pub fn is_step_file(name: &str) -> bool {
     has_seq
         && (rest == ".context.json"
             || rest == ".output.json"
-            || (rest.starts_with('-') && rest.ends_with(".log")))
+            || rest.strip_prefix('-').is_some_and(|step| step.strip_suffix(".log").is_some()))
 }

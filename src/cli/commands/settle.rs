@@ -1,5 +1,7 @@
 //! Commands that settle runs and look after the store.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::{Done, Session, or_forever};
@@ -9,6 +11,7 @@ use crate::{
         error::Failure,
         text,
     },
+    domain::ids::RunId,
     engine::{
         EngineError, cancel as engine_cancel,
         query::Names,
@@ -65,7 +68,7 @@ fn fail_with(error: &EngineError, what: &str) -> Failure {
 /// A decision of recovery in JSON.
 pub(super) fn decision(item: &Recovered) -> Value {
     json!({
-        "run": item.run.as_ref().map(|run| run.as_str()),
+        "run": item.run.as_ref().map(RunId::as_str),
         "decision": item.decision.as_str(),
         "detail": item.detail,
     })
@@ -76,7 +79,7 @@ pub(super) fn decision_line(item: &Recovered) -> String {
     let subject = item.run.as_ref().map_or_else(|| "a slot".to_owned(), ToString::to_string);
     let mut line = format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail));
     if item.decision == Decision::Ambiguous {
-        line.push_str(&format!("; find out, then wfctl resolve {subject} --as completed|failed"));
+        let _ = write!(line, "; find out, then wfctl resolve {subject} --as completed|failed");
     }
     line
 }
