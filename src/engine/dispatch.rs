@@ -257,13 +257,12 @@ impl<'e> Queue<'e> {
         workflow: Workflow,
     ) -> Result<New, EngineError> {
         let engine = self.engine;
-        {
-            let mut inner = self.inner();
-            let may_begin = inner.waiting.is_empty() && inner.max_runs.is_none_or(|max| inner.begun < max);
-            inner.seen.insert(run.id().clone());
-            if !may_begin {
-                return Ok(New::Waits(run));
-            }
+        let may_begin = {
+            let inner = self.inner();
+            inner.waiting.is_empty() && inner.max_runs.is_none_or(|max| inner.begun < max)
+        };
+        if !may_begin {
+            return Ok(New::Waits(run));
         }
         let holder = engine.holder(run.id(), run.state().next_attempt());
         let capacity = engine.store.settings().capacity;
@@ -275,7 +274,10 @@ impl<'e> Queue<'e> {
         let watch = self.supervisor.add(&id, run.dir())?;
         match attempt::begin(engine, run, slot, workflow, started, Some(&watch)) {
             Ok(attempt) => {
-                self.inner().begun += 1;
+                let mut inner = self.inner();
+                inner.begun += 1;
+                inner.seen.insert(id);
+                drop(inner);
                 Ok(New::Begun(Box::new(Prepared { attempt, watch })))
             }
             Err(error) => {
