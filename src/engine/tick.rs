@@ -13,6 +13,7 @@ use super::{
     attempt::Observer,
     dispatch::{self, Executed, Failure, New, Prepared, Queue},
     expire::{self, Expired},
+    prune,
     recover::{self, Mode, Recovered},
     supervise::{OnInterrupt, Supervisor},
 };
@@ -151,6 +152,9 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
     let mut due = plan_all(engine, now, &survey, &mut report)?;
     queue.add(survey.waiting.iter().cloned());
     let prepared = admit_all(engine, &lock, options, &queue, &survey, &mut due, &mut report);
+    if let Err(error) = prune::prune_slice(engine, &lock, prune::TICK_SLICE) {
+        report.failures.push(Failure { run: None, error });
+    }
     drop(lock);
     if options.dispatch == Dispatch::Queued && engine.signals.pending().is_none() {
         let dispatched = queue.execute(prepared);
