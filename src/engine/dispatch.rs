@@ -271,6 +271,8 @@ impl<'e> Queue<'e> {
         };
         let started = AttemptStarted { slot: Some(slot.index()), ..dispatch_of(engine, run.state()) };
         let id = run.id().clone();
+        // Only now: one that waits is yet to be added to this queue.
+        self.inner().seen.insert(id.clone());
         let watch = self.supervisor.add(&id, run.dir())?;
         match attempt::begin(engine, run, slot, workflow, started, Some(&watch)) {
             Ok(attempt) => {
