@@ -255,9 +255,8 @@ impl<'e> Queue<'e> {
     ) -> Result<New, EngineError> {
         let engine = self.engine;
         {
-            let mut inner = self.inner();
+            let inner = self.inner();
             let may_begin = inner.waiting.is_empty() && inner.max_runs.is_none_or(|max| inner.begun < max);
-            inner.seen.insert(run.id().clone());
             if !may_begin {
                 return Ok(New::Waits(run));
             }
@@ -269,6 +268,8 @@ impl<'e> Queue<'e> {
         };
         let started = AttemptStarted { slot: Some(slot.index()), ..dispatch_of(engine, run.state()) };
         let id = run.id().clone();
+        // One that waits is seen when it is added.
+        self.inner().seen.insert(id.clone());
         let watch = self.supervisor.add(&id, run.dir())?;
         match attempt::begin(engine, run, slot, workflow, started, Some(&watch)) {
             Ok(attempt) => {
