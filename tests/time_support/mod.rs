@@ -6,7 +6,7 @@
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used)]
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
@@ -187,11 +187,22 @@ impl Bench {
         receipts.iter().map(in_short).collect()
     }
 
-    /// Every path below the store with its content, to see that nothing changed.
+    /// Every path below the store with its content, save the lock's, which names its last holder.
     pub fn snapshot(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         let mut files = BTreeMap::new();
         collect(&self.store(), &mut files);
+        files.remove(&self.store().join("lock"));
         files
+    }
+
+    /// Expects that nothing below the store is other than it was.
+    #[track_caller]
+    pub fn is_as(&self, before: &BTreeMap<PathBuf, Vec<u8>>) {
+        let after = self.snapshot();
+        let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let changed: Vec<_> =
+            paths.into_iter().filter(|path| before.get(*path) != after.get(*path)).collect();
+        assert!(changed.is_empty(), "{changed:?}");
     }
 }
 
