@@ -47,12 +47,18 @@ pub const LARGEST_OUTPUT: usize = 1 << 20;
 
 /// Is told what an attempt does, for progress on a terminal.
 pub trait Observer: Sync {
+    /// So many runs wait for a slot now.
+    fn queued(&self, _waiting: usize) {}
+    /// An attempt begins to be executed.
+    fn attempt_started(&self, _run: &RunId) {}
     /// A step was started.
     fn step_started(&self, _run: &RunId, _step: &StepId, _try_no: u32) {}
     /// The attempt waits before it tries a step again.
     fn waiting(&self, _run: &RunId, _step: &StepId, _delay: Duration) {}
     /// The attempt ended.
     fn ended(&self, _run: &RunId) {}
+    /// A notification about the run failed; the run itself is as it was.
+    fn notification_failed(&self, _run: &RunId, _why: &str) {}
 }
 
 /// Watches nothing.
@@ -178,6 +184,7 @@ impl Attempt {
         observer: &dyn Observer,
     ) -> Result<Ended, EngineError> {
         let id = self.run.id().clone();
+        observer.attempt_started(&id);
         let ended = self.drive(engine, watch, observer);
         observer.ended(&id);
         ended
