@@ -285,8 +285,7 @@ impl Log {
         // The number of the event that is told of: one notification an event.
         let name = layout::notification_log(Path::new(""), state.n);
         for _ in 0..4 {
-            let dir =
-                runs::find(&**disk, &state.admitted.run).map_err(io::Error::other)?.ok_or_else(gone)?;
+            let dir = runs::find(&**disk, &state.admitted.run).map_err(io::Error::other)?.ok_or_else(gone)?;
             let _ = disk.remove_file(&dir.join(&name));
             match disk.create_log(&dir.join(&name)) {
                 Ok(file) => return Ok(Self { file, name }),
