@@ -47,12 +47,18 @@ pub const LARGEST_OUTPUT: usize = 1 << 20;
 
 /// Is told what an attempt does, for progress on a terminal.
 pub trait Observer: Sync {
+    /// So many runs wait for a slot now.
+    fn queued(&self, _waiting: usize) {}
+    /// An attempt begins to be executed.
+    fn attempt_started(&self, _run: &RunId) {}
     /// A step was started.
     fn step_started(&self, _run: &RunId, _step: &StepId, _try_no: u32) {}
     /// The attempt waits before it tries a step again.
     fn waiting(&self, _run: &RunId, _step: &StepId, _delay: Duration) {}
     /// The attempt ended.
     fn ended(&self, _run: &RunId) {}
+    /// A notification about the run failed; the run itself is as it was.
+    fn notification_failed(&self, _run: &RunId, _why: &str) {}
 }
 
 /// Watches nothing.
@@ -178,6 +184,7 @@ impl Attempt {
         observer: &dyn Observer,
     ) -> Result<Ended, EngineError> {
         let id = self.run.id().clone();
+        observer.attempt_started(&id);
         let ended = self.drive(engine, watch, observer);
         observer.ended(&id);
         ended
@@ -192,8 +199,10 @@ impl Attempt {
         let Self { mut run, slot, workflow, mut action, deadline } = self;
         let mut context = Context { engine, workflow: &workflow, slot: &slot, watch: Some(watch), deadline };
         loop {
-            action = match action {
-                Action::Spawn(ready) => {
+            action = match (action, watch.requested()) {
+                // Recorded and not started: a stop now is still in time to keep it from starting.
+                (Action::Spawn(_), Some(kind)) => Action::Stop(kind),
+                (Action::Spawn(ready), None) => {
                     let step = &workflow.step(ready.step).id;
                     if let Some(execution) = run.state().execution(ready.seq) {
                         observer.step_started(run.id(), step, execution.try_no);
@@ -206,12 +215,12 @@ impl Attempt {
                         StepEnd::Stopped(kind) => Action::Stop(kind),
                     }
                 }
-                Action::Delay(start) => {
+                (Action::Delay(start), _) => {
                     observer.waiting(run.id(), &workflow.step(start.step).id, start.delay);
                     context.sleep(&mut run, &start)?
                 }
-                Action::Settled => return settle(run, slot),
-                Action::Stop(kind) => return stop(engine, run, slot, kind),
+                (Action::Settled, _) => return settle(run, slot),
+                (Action::Stop(kind), _) => return stop(engine, run, slot, kind),
             };
             run = run.commit()?;
         }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     Engine, EngineError,
     admit::{self, Ownership},
-    resume,
+    attempt, notify, resume,
 };
 use crate::{
     domain::{
@@ -181,6 +181,10 @@ fn cancel_orphan(
     let _ = stop_orphans(slot, &spare, engine.store.settings().grace, &watch)
         .map_err(|source| EngineError::NotStopped { run: id.clone(), source })?;
     let reconciled = reconcile_orphan(engine, id, index, holder, by);
+    if let Ok(state) = &reconciled {
+        // Nobody watches; a failure is told by the log beside the run.
+        notify::settled(engine, state, &attempt::Unobserved);
+    }
     reconciled.map_err(|error| EngineError::NotReclaimed { run: id.clone(), why: error.to_string() })
 }
 

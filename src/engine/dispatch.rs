@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
-    thread,
+    thread::{self, Scope},
 };
 
 use chrono::{DateTime, Utc};
@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Engine, EngineError, admit,
     attempt::{self, Attempt, Ended, Observer},
+    notify::{self, Notifier},
     supervise::Supervisor,
 };
 use crate::{
@@ -111,7 +112,7 @@ pub fn execute_one(
     observer: &dyn Observer,
 ) -> Result<Ended, EngineError> {
     let run = prepared.attempt.run().clone();
-    thread::scope(|scope| {
+    let ended = thread::scope(|scope| {
         let watching = scope.spawn(|| supervisor.run());
         let ended = prepared.attempt.execute(engine, &prepared.watch, observer);
         supervisor.remove(&run);
@@ -121,7 +122,11 @@ pub fn execute_one(
             return ended.and(Err(error));
         }
         ended
-    })
+    });
+    if let Some(state) = ended.as_ref().ok().and_then(Ended::state) {
+        notify::settled(engine, state, observer);
+    }
+    ended
 }
 
 /// The runs that wait for a slot, and what bounds their dispatch.
@@ -233,6 +238,9 @@ impl<'e> Queue<'e> {
         }
         waiting.sort_unstable();
         inner.waiting = waiting.into();
+        let waiting = inner.waiting.len();
+        drop(inner);
+        self.observer.queued(waiting);
     }
 
     /// How many runs wait here.
@@ -294,12 +302,16 @@ impl<'e> Queue<'e> {
         let capacity = self.engine.store.settings().capacity as usize;
         let workers = (prepared.len() + self.len()).min(capacity.max(prepared.len()));
         let mut prepared = prepared.into_iter();
+        let notifier = Notifier::new(self.engine, self.observer);
+        let notifier = &notifier;
         thread::scope(|scope| {
             let watching = scope.spawn(|| self.supervisor.run());
             let threads: Vec<_> = (0..workers)
                 .map(|_| {
                     let first = prepared.next();
-                    thread::Builder::new().stack_size(512 * 1024).spawn_scoped(scope, || self.work(first))
+                    thread::Builder::new().stack_size(512 * 1024).spawn_scoped(scope, move || {
+                        self.work(scope, notifier, first);
+                    })
                 })
                 .collect();
             for thread in threads {
@@ -326,7 +338,7 @@ impl<'e> Queue<'e> {
         self.inner().failures.push(Failure { run, error });
     }
 
-    fn work(&self, first: Option<Prepared>) {
+    fn work<'s>(&self, scope: &'s Scope<'s, '_>, notifier: &'s Notifier<'_>, first: Option<Prepared>) {
         let mut next = first;
         loop {
             let prepared = match next.take() {
@@ -340,6 +352,13 @@ impl<'e> Queue<'e> {
             let ended = prepared.attempt.execute(self.engine, &prepared.watch, self.observer);
             self.supervisor.remove(&run);
             self.settled(&run, &ended);
+            self.observer.queued(self.len());
+            if let Some(state) = ended.as_ref().ok().and_then(Ended::state)
+                && let Ok(workflow) = self.workflow(&state.admitted.workflow)
+                && notify::command(&workflow, state).is_some()
+            {
+                notifier.send(scope, state.clone());
+            }
             self.inner().results.push(Executed { run, ended });
         }
     }

@@ -9,11 +9,12 @@ use crate::{
     cli::{
         args::{CancelArgs, ConfigArgs, DrainArgs, PruneArgs, RecoverArgs, ResolveArgs, RetryArgs},
         error::Failure,
+        progress::Progress,
         text,
     },
     domain::ids::RunId,
     engine::{
-        EngineError, cancel as engine_cancel,
+        EngineError, cancel as engine_cancel, notify,
         query::Names,
         recover::{self as engine_recover, Decision, Mode, Recovered},
     },
@@ -30,6 +31,7 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             let run = session.find(&store, run, Names::Runs)?;
             let lock = engine.lock().map_err(fail)?;
             let item = engine_recover::reconcile(&engine, &lock, &run, mode).map_err(fail)?;
+            drop(lock);
             if let Some(Recovered { decision: Decision::Live, detail, .. }) = &item {
                 return Err(fail(EngineError::Live { run, why: detail.clone() }));
             }
@@ -41,6 +43,11 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             (recovery.items, recovery.failures)
         }
     };
+    if mode == Mode::Act {
+        let ambiguous = items.iter().filter(|item| item.decision == Decision::Ambiguous);
+        let ambiguous: Vec<_> = ambiguous.filter_map(|item| item.run.clone()).collect();
+        notify::each(&engine, &ambiguous, &Progress::new(session.out));
+    }
     if session.out.is_json() {
         session.out.json(&super::items(items.iter().map(decision).collect()));
     } else {
