@@ -43,7 +43,7 @@ const RULES: &[Rule] = &[
             ("src/process/stop.rs", "asks the lock of a slot's open file; opens nothing"),
             ("src/process/executor.rs", "names the type of an open file; opens nothing"),
             ("src/engine/attempt.rs", "names the type of an open log; opens nothing"),
-            ("src/engine/admit.rs", "finds the real folder of a workflow file; to be moved to the store"),
+            ("src/engine/notify.rs", "names the type of an open log; opens nothing"),
         ],
     },
     Rule {

@@ -25,7 +25,7 @@ use crate::{
     state::run::{Executing, Phase, RunState},
     store::{
         StoreError,
-        disk::read_outside,
+        disk::{read_outside, real_path},
         lock::StoreLock,
         runs::{self, Creation, OpenRun},
         schedules,
@@ -70,7 +70,7 @@ pub fn read_workflow(
     let absolute = std::path::absolute(path).map_err(unreadable)?;
     let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
     // A link to the file keeps its own folder, as `dirname` would have it; only the folder is resolved.
-    let folder = std::fs::canonicalize(&folder).map_err(unreadable)?;
+    let folder = real_path(&folder).map_err(unreadable)?;
     let cwd = folder.into_os_string().into_string().map_err(|folder| EngineError::BadInput {
         what: format!("the folder {}", PathBuf::from(folder).display()),
         why: "its name is not UTF-8, so it cannot be recorded".to_owned(),

@@ -11,15 +11,13 @@ use std::{
     collections::{BTreeMap, VecDeque},
     ffi::OsString,
     fs::File,
-    io::{self, Seek as _, Write as _},
+    io::{self, Write as _},
     os::fd::AsFd as _,
     path::{Path, PathBuf},
     sync::{Mutex, MutexGuard, PoisonError},
     thread::Scope,
     time::{Duration, Instant},
 };
-
-use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::{
     Engine, EngineError,
@@ -33,7 +31,7 @@ use crate::{
     },
     process::{self, Ending, SpawnSpec, Wake, child, resolve_program, spawn, stop_child, stop_pair},
     state::run::{Phase, RunState},
-    store::{layout, runs},
+    store::{disk::memory_file, layout, runs},
 };
 
 /// How long a notification may take.
@@ -241,10 +239,7 @@ fn document(engine: &Engine<'_>, state: &RunState) -> Result<File, Failed> {
     let system = |source| Failed::System { what: "prepare its stdin", source };
     let mut bytes = serde_json::to_vec_pretty(&shown).map_err(|error| system(error.into()))?;
     bytes.push(b'\n');
-    let fd = memfd_create("wfctl-run", MemfdFlags::CLOEXEC).map_err(|errno| system(errno.into()))?;
-    let mut file = File::from(fd);
-    file.write_all(&bytes).and_then(|()| file.rewind()).map_err(system)?;
-    Ok(file)
+    memory_file("wfctl-run", &bytes).map_err(system)
 }
 
 fn environment(engine: &Engine<'_>, state: &RunState, workflow: &Workflow) -> Vec<(OsString, OsString)> {

@@ -270,15 +270,25 @@ fn open_gate<'s>(
     }
 }
 
-/// Why a run in an attempt cannot be touched: it is live or abandoned.
+/// Why a run that was seen in an attempt cannot be touched: it is live or abandoned.
+///
+/// Its end is durable before its slot is released, so a free slot proves something only about what is read
+/// after it: a run that has moved on meanwhile is live as far as the caller is concerned.
 pub fn executing(engine: &Engine<'_>, state: &RunState) -> EngineError {
     let run = state.admitted.run.clone();
     match admit::attempt_slot(state) {
         Some(index) if is_live(engine, index) => {
             EngineError::Live { run, why: format!("slot {index} is held") }
         }
+        _ if has_moved_on(engine, state) => {
+            EngineError::Live { run, why: "its attempt has just ended".to_owned() }
+        }
         _ => abandoned(&run),
     }
+}
+
+fn has_moved_on(engine: &Engine<'_>, state: &RunState) -> bool {
+    runs::load(&**engine.disk(), &state.admitted.run).is_ok_and(|now| now.is_none_or(|now| now.n != state.n))
 }
 
 fn is_live(engine: &Engine<'_>, index: SlotIndex) -> bool {

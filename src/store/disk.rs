@@ -393,3 +393,16 @@ pub fn read_outside(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     file.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
+
+/// A file without a name that holds `bytes` and is read from its start.
+pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// The path without links, of something outside of the store that exists.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}
