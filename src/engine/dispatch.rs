@@ -488,13 +488,17 @@ impl<'e> Queue<'e> {
 
     fn claim(&self, lock: &StoreLock<'_>, candidate: &Waiting) -> Result<Claim, EngineError> {
         let engine = self.engine;
+        // Asked before the journal is read: an owner's records change until it has given the slot back.
+        if slots::is_named(&**engine.disk(), &candidate.run)? {
+            return Ok(Claim::Gone);
+        }
         let run = match admit::open_run(engine, lock, &candidate.run) {
             Ok(run) => run,
             Err(EngineError::NoRun(_)) => return Ok(Claim::Gone),
             Err(error) => return Err(error),
         };
         let is_ready = waiting(run.state(), self.now).is_some_and(|now| now.expired == candidate.expired);
-        if !is_ready || slots::is_named(&**engine.disk(), &candidate.run)? {
+        if !is_ready {
             return Ok(Claim::Gone);
         }
         let workflow = match self.workflow(&run.state().admitted.workflow) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{
     Engine, EngineError,
-    admit::{self, Ownership, Source},
+    admit::{self, Source},
     attempt::{self, Ended, Observer},
     dispatch::{self, Prepared},
     query::readiness,
@@ -152,15 +152,7 @@ fn begin(
 ) -> Result<Prepared, EngineError> {
     let lock = engine.lock()?;
     engine.refuse_draining()?;
-    let run = admit::open_run(engine, &lock, id)?;
-    match admit::ownership(&lock, engine, run.state())? {
-        Ownership::Nobody => {}
-        Ownership::Live(index, holder) => {
-            let why = admit::describe_holder(index, holder.as_ref());
-            return Err(EngineError::Live { run: id.clone(), why });
-        }
-        Ownership::Abandoned(_) => return Err(abandoned(id)),
-    }
+    let run = admit::take_idle(engine, &lock, id)?;
     let gate = open_gate(engine, run.state(), Some(checked.gate))?;
     refuse_expired(id, gate, engine.now())?;
     let workflow = engine.workflow_of(run.state()).map_err(|error| error.below(engine.store.root()))?;
@@ -283,7 +275,7 @@ pub fn executing(engine: &Engine<'_>, state: &RunState) -> EngineError {
         _ if has_moved_on(engine, state) => {
             EngineError::Live { run, why: "its attempt has just ended".to_owned() }
         }
-        _ => abandoned(&run),
+        _ => admit::abandoned(&run),
     }
 }
 
@@ -293,15 +285,6 @@ fn has_moved_on(engine: &Engine<'_>, state: &RunState) -> bool {
 
 fn is_live(engine: &Engine<'_>, index: SlotIndex) -> bool {
     matches!(slots::probe_twice(&**engine.disk(), index), Ok(SlotState::Live(_)))
-}
-
-/// The refusal of a run whose execution nobody holds any more.
-pub fn abandoned(run: &RunId) -> EngineError {
-    EngineError::WrongState {
-        run: run.clone(),
-        why: "is abandoned: its execution ended without a word".to_owned(),
-        hint: format!("wfctl recover --run {run} decides from its journal"),
-    }
 }
 
 fn refuse_expired(run: &RunId, gate: &Gate, now: DateTime<Utc>) -> Result<(), EngineError> {

@@ -26,7 +26,7 @@ use crate::{
     },
     state::run::{Phase, RunState},
     store::{
-        StoreError, atomic,
+        StoreError,
         lock::StoreLock,
         runs::{self, Creation},
         schedules,
@@ -134,8 +134,7 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
         dry_run(engine, &lock, options, &mut report)?;
         return Ok(report);
     }
-    atomic::sweep(&lock, &**engine.disk())?;
-    finish_batches(engine, &lock)?;
+    recover::sweep(engine, &lock)?;
     if options.recover == Recover::First {
         let recovery = recover::recover_all(engine, &lock, Mode::Act)?;
         report.recovered = recovery.items;
@@ -180,10 +179,6 @@ fn settled_under_lock(report: &Report) -> Vec<RunId> {
     let ambiguous = report.recovered.iter().filter(|item| item.decision == Decision::Ambiguous);
     let ambiguous = ambiguous.filter_map(|item| item.run.clone());
     ambiguous.chain(report.expired.iter().map(|gate| gate.run.clone())).collect()
-}
-
-fn finish_batches(engine: &Engine<'_>, lock: &StoreLock<'_>) -> Result<(), EngineError> {
-    super::batch::finish(engine, lock)
 }
 
 fn dry_run(
