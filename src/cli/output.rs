@@ -149,7 +149,7 @@ impl Output {
 
     /// Whether progress can be shown: stderr is a terminal that can move its cursor, and nobody wants quiet.
     pub fn shows_progress(&self) -> bool {
-        self.stderr.is_terminal && !self.look.quiet && !is_dumb()
+        self.stderr.is_terminal && !self.look.quiet && !self.look.json && !is_dumb()
     }
 
     /// The width to fit results to; none where nothing limits it.

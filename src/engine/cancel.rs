@@ -14,7 +14,7 @@ use serde_json::json;
 use super::{
     Engine, EngineError,
     admit::{self, Ownership},
-    resume,
+    attempt, notify, resume,
 };
 use crate::{
     domain::{
@@ -129,9 +129,7 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
         if !state.is_executing() && !named {
             return cancelled(id, state);
         }
-        if let Err(error) = resume_or_live(engine, &state) {
-            return Err(error);
-        }
+        refuse_unless_live(engine, &state)?;
         let timeout = deadline.saturating_duration_since(Instant::now());
         match watch.wait(Patience { timeout, abort: Some(engine.signals.first_fd()) }) {
             Woken::Changed => {}
@@ -145,7 +143,7 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
 }
 
 /// Fails if the execution that was asked ended by a fence, or died, rather than by cancelling.
-fn resume_or_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
+fn refuse_unless_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
     let Phase::Executing(executing) = &state.phase else { return Ok(()) };
     let is_gone = matches!(resume::executing(engine, state), EngineError::WrongState { .. });
     match (&executing.fenced, is_gone) {
@@ -183,6 +181,10 @@ fn cancel_orphan(
     let _ = stop_orphans(slot, &spare, engine.store.settings().grace, &watch)
         .map_err(|source| EngineError::NotStopped { run: id.clone(), source })?;
     let reconciled = reconcile_orphan(engine, id, index, holder, by);
+    if let Ok(state) = &reconciled {
+        // Nobody watches; a failure is told by the log beside the run.
+        notify::settled(engine, state, &attempt::Unobserved);
+    }
     reconciled.map_err(|error| EngineError::NotReclaimed { run: id.clone(), why: error.to_string() })
 }
 

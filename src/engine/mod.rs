@@ -10,6 +10,7 @@ pub mod cancel;
 pub mod dispatch;
 pub mod expire;
 pub mod fsck;
+pub mod notify;
 pub mod prune;
 pub mod query;
 pub mod recover;

@@ -3,10 +3,7 @@
 //! Everything that can be refused is refused before the attempt is durable; until then a signal changes
 //! nothing and the answer is not consumed. From then on SIGINT is caller cancellation.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -16,6 +13,7 @@ use super::{
     admit::{self, Ownership, Source},
     attempt::{self, Ended, Observer},
     dispatch::{self, Prepared},
+    query::readiness,
     supervise::{OnInterrupt, Supervisor},
 };
 use crate::{
@@ -23,9 +21,8 @@ use crate::{
         event::{AttemptKind, AttemptStarted},
         ids::{RunId, SlotIndex},
         schema, time,
-        workflow::{CommandLine, CommandStep, Outcome, StepKind, Workflow},
+        workflow::{Outcome, Target},
     },
-    process::{child, resolve_program},
     state::run::{Failure, Gate, Phase, RunState},
     store::{
         StoreError, layout,
@@ -220,8 +217,11 @@ fn check(engine: &Engine<'_>, state: &RunState, answer: &Answer) -> Result<Check
             hint: format!("wfctl show {id} tells the schema; give the payload with --payload JSON or @FILE"),
         })?;
     }
-    let diagnostics = diagnose(engine, state);
-    if let Some(first) = diagnostics.first() {
+    let workflow = engine.workflow_of(state).map_err(|error| error.below(engine.store.root()))?;
+    let target = workflow
+        .index_of(gate.asked.step.as_str())
+        .map_or(Target::Fail, |step| workflow.route(step, &outcome));
+    if let Some(first) = readiness::obstacles(state, &workflow, &[target]).first() {
         return Err(EngineError::WrongState {
             run: id.clone(),
             why: format!("is blocked: {first}"),
@@ -303,44 +303,6 @@ fn refuse_expired(run: &RunId, gate: &Gate, now: DateTime<Utc>) -> Result<(), En
         }),
         _ => Ok(()),
     }
-}
-
-/// What keeps an interrupted run from being resumed: the pinned snapshot, or the program or folder of a
-/// step that can follow.
-pub fn diagnose(engine: &Engine<'_>, state: &RunState) -> Vec<String> {
-    let workflow = match engine.workflow_of(state) {
-        Ok(workflow) => workflow,
-        Err(error) => return vec![error.below(engine.store.root()).to_string()],
-    };
-    workflow
-        .steps()
-        .iter()
-        .filter_map(|step| match &step.kind {
-            StepKind::Command(command) => Some((step, command)),
-            StepKind::Gate(_) => None,
-        })
-        .filter_map(|(step, command)| {
-            let why = obstacle(state, &workflow, command)?;
-            Some(format!("step {}: {why}", step.id))
-        })
-        .collect()
-}
-
-/// Why a step could not be started now.
-fn obstacle(state: &RunState, workflow: &Workflow, command: &CommandStep) -> Option<String> {
-    let base = Path::new(&state.admitted.cwd);
-    let cwd = command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd));
-    if let Err(error) = child::check_folder(&cwd) {
-        return Some(error.to_string());
-    }
-    let CommandLine::Argv(argv) = &command.run else { return None };
-    let path = command
-        .env
-        .get("PATH")
-        .or_else(|| workflow.env.get("PATH"))
-        .or_else(|| state.admitted.env.get("PATH"))
-        .filter(|_| !command.pass_env.iter().any(|name| name == "PATH"));
-    resolve_program(argv[0].as_ref(), path.map(AsRef::as_ref), &cwd).err().map(|error| error.to_string())
 }
 
 /// Waits until a slot may be free. The error is none where the time is over.

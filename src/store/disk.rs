@@ -279,12 +279,12 @@ impl Disk for RealDisk {
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()> {
         let (from_dir, from_name) = self.split(from)?;
         let (to_dir, to_name) = self.split(to)?;
-        Ok(match replace {
-            Replace::Allowed => rustix::fs::renameat(from_dir, from_name, to_dir, to_name)?,
-            Replace::Refused => {
-                rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, RenameFlags::NOREPLACE)?
-            }
-        })
+        let flags = match replace {
+            Replace::Allowed => RenameFlags::empty(),
+            Replace::Refused => RenameFlags::NOREPLACE,
+        };
+        rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, flags)?;
+        Ok(())
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {

@@ -84,6 +84,11 @@ pub fn log(run_dir: &Path, seq: Seq, step: &StepId) -> PathBuf {
     run_dir.join(format!("{seq}-{step}.log"))
 }
 
+/// The log of the notification about the event with this number, in a run's folder.
+pub fn notification_log(run_dir: &Path, event: u64) -> PathBuf {
+    run_dir.join(format!("notify-{event}.log"))
+}
+
 /// The context file of one step execution, in a run's folder; exists while it runs.
 pub fn context(run_dir: &Path, seq: Seq) -> PathBuf {
     run_dir.join(format!("{seq}.context.json"))
@@ -102,5 +107,5 @@ pub fn is_step_file(name: &str) -> bool {
     has_seq
         && (rest == ".context.json"
             || rest == ".output.json"
-            || (rest.starts_with('-') && rest.ends_with(".log")))
+            || rest.strip_prefix('-').is_some_and(|step| step.strip_suffix(".log").is_some()))
 }

@@ -226,6 +226,7 @@ impl Session<'_> {
             .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
     }
 
+    #[expect(clippy::unused_self, reason = "reads like its neighbours")]
     fn find(&self, store: &Store, text: &str, names: Names) -> Result<RunId, Failure> {
         find_run(store, text, names).map_err(|error| Failure::of(&error))
     }

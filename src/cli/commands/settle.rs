@@ -1,5 +1,7 @@
 //! Commands that settle runs and look after the store.
 
+use std::fmt::Write as _;
+
 use serde_json::{Value, json};
 
 use super::{Done, Session, or_forever};
@@ -7,10 +9,12 @@ use crate::{
     cli::{
         args::{CancelArgs, ConfigArgs, DrainArgs, PruneArgs, RecoverArgs, ResolveArgs, RetryArgs},
         error::Failure,
+        progress::Progress,
         text,
     },
+    domain::ids::RunId,
     engine::{
-        EngineError, cancel as engine_cancel,
+        EngineError, cancel as engine_cancel, notify,
         query::Names,
         recover::{self as engine_recover, Decision, Mode, Recovered},
     },
@@ -27,6 +31,7 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             let run = session.find(&store, run, Names::Runs)?;
             let lock = engine.lock().map_err(fail)?;
             let item = engine_recover::reconcile(&engine, &lock, &run, mode).map_err(fail)?;
+            drop(lock);
             if let Some(Recovered { decision: Decision::Live, detail, .. }) = &item {
                 return Err(fail(EngineError::Live { run, why: detail.clone() }));
             }
@@ -38,6 +43,11 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             (recovery.items, recovery.failures)
         }
     };
+    if mode == Mode::Act {
+        let ambiguous = items.iter().filter(|item| item.decision == Decision::Ambiguous);
+        let ambiguous: Vec<_> = ambiguous.filter_map(|item| item.run.clone()).collect();
+        notify::each(&engine, &ambiguous, &Progress::new(session.out));
+    }
     if session.out.is_json() {
         session.out.json(&super::items(items.iter().map(decision).collect()));
     } else {
@@ -65,7 +75,7 @@ fn fail_with(error: &EngineError, what: &str) -> Failure {
 /// A decision of recovery in JSON.
 pub(super) fn decision(item: &Recovered) -> Value {
     json!({
-        "run": item.run.as_ref().map(|run| run.as_str()),
+        "run": item.run.as_ref().map(RunId::as_str),
         "decision": item.decision.as_str(),
         "detail": item.detail,
     })
@@ -76,7 +86,7 @@ pub(super) fn decision_line(item: &Recovered) -> String {
     let subject = item.run.as_ref().map_or_else(|| "a slot".to_owned(), ToString::to_string);
     let mut line = format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail));
     if item.decision == Decision::Ambiguous {
-        line.push_str(&format!("; find out, then wfctl resolve {subject} --as completed|failed"));
+        let _ = write!(line, "; find out, then wfctl resolve {subject} --as completed|failed");
     }
     line
 }
