@@ -271,7 +271,6 @@ fn a_report_that_nobody_answers_is_archived_by_a_tick_after_its_time() {
 }
 
 #[test]
-#[ignore = "notifications are not sent yet"]
 fn people_are_told_that_the_report_waits() {
     let example = Example::new("report", "report.toml");
     let run = example.run(0, &[]);
@@ -282,7 +281,6 @@ fn people_are_told_that_the_report_waits() {
 }
 
 #[test]
-#[ignore = "notifications are not sent yet"]
 fn the_pager_rings_for_a_failed_backup() {
     let example = Example::new("backup", "backup.toml");
     fs::remove_file(example.path("customers.csv")).unwrap();
