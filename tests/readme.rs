@@ -174,7 +174,12 @@ fn the_unit_files_are_valid() {
         eprintln!("systemd-analyze is not installed: the unit files are not verified");
         return;
     }
-    let output = Command::new("systemd-analyze").args(["--user", "verify", "--man=no"]).env("XDG_RUNTIME_DIR", dir.path()).args(&files).output().unwrap();
+    let output = Command::new("systemd-analyze")
+        .args(["--user", "verify", "--man=no"])
+        .env("XDG_RUNTIME_DIR", dir.path())
+        .args(&files)
+        .output()
+        .unwrap();
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     // The machine's own units may have faults of their own; these files must not be named.
     let faults: Vec<_> = said.lines().filter(|line| line.contains("wfctl")).collect();
