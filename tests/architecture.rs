@@ -562,3 +562,29 @@ fn the_reader_of_source_finds_what_is_hidden_and_nothing_else() {
         assert!(!found.contains(sign), "{sign}: {found:?}");
     }
 }
+
+#[test]
+fn the_tests_that_the_architecture_page_names_exist() {
+    let sources = sources();
+    let page = &sources.iter().find(|source| source.name == "src/lib.rs").unwrap().text;
+    let table = page.split("which test shows it\n").last().unwrap();
+    let mut faults = Vec::new();
+    let mut named = 0;
+    for row in table.lines().filter_map(|line| line.strip_prefix("//! |")) {
+        let cell = row.split('|').nth(1).unwrap();
+        for name in cell.split('`').skip(1).step_by(2) {
+            named += 1;
+            let (home, test) = name.split_once("::").unwrap_or((name, ""));
+            let test = test.rsplit("::").next().unwrap();
+            let outer =
+                fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{home}.rs")));
+            let inner = sources.iter().filter(|source| source.name.contains(&format!("/{home}")));
+            let mut texts = outer.into_iter().chain(inner.map(|source| source.text.clone()));
+            if !texts.any(|text| test.is_empty() || text.contains(&format!("fn {test}("))) {
+                faults.push(format!("src/lib.rs: there is no test {name}"));
+            }
+        }
+    }
+    assert!(named > 20, "only {named} tests are named");
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+}

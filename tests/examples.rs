@@ -62,18 +62,43 @@ impl Example {
         names
     }
 
-    fn wfctl(&self, env: &[(&str, &str)], args: &[&str]) -> Said {
-        let output: Output = Command::new(env!("CARGO_BIN_EXE_wfctl"))
+    fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wfctl"));
+        command
             .args(args)
             .env_clear()
             .env("PATH", std::env::var_os("PATH").unwrap())
             .env("HOME", self.dir.path())
             .env("WFCTL_STORE", self.dir.path().join("store"))
-            .envs(env.iter().copied())
             .current_dir(self.dir.path())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap();
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Lets the power fail while a script is executed for the first time: `wfctl` and the step are killed.
+    fn power_fails_in(&self, script: &str, args: &[&str]) {
+        let first = "set -eu\nif mkdir work/once 2> /dev/null; then echo $$ > work/.pid; mv work/.pid work/pid; exec sleep 600; fi";
+        let text = self.read(script).replacen("set -eu", first, 1);
+        fs::write(self.path(script), text).unwrap();
+        let mut wfctl = self.command(args).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let begun = Instant::now();
+        while !self.path("work/pid").exists() {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{script} is not started");
+            thread::sleep(Duration::from_millis(10));
+        }
+        wfctl.kill().unwrap();
+        wfctl.wait().unwrap();
+        let step = self.read("work/pid");
+        assert!(Command::new("kill").args(["-KILL", step.trim()]).status().unwrap().success());
+        // The kernel unlocks the slot when the step is gone.
+        while self.json(0, &[], &["status"])["slots"][0]["state"] == "live" {
+            assert!(begun.elapsed() < Duration::from_secs(60), "{script} is not gone");
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn wfctl(&self, env: &[(&str, &str)], args: &[&str]) -> Said {
+        let output: Output = self.command(args).envs(env.iter().copied()).output().unwrap();
         Said {
             code: output.status.code().unwrap(),
             stdout: String::from_utf8(output.stdout).unwrap(),
@@ -209,6 +234,46 @@ fn the_upload_of_the_backup_is_tried_again_after_a_failure_that_was_seen() {
 }
 
 #[test]
+fn the_upload_of_the_backup_is_started_again_with_the_same_key_after_a_power_loss() {
+    let example = Example::new("backup", "backup.toml");
+    example.power_fails_in("upload.sh", &["run", example.file.to_str().unwrap()]);
+    let tick = example.json(0, &[], &["tick"]);
+    assert_eq!(tick["recovered"][0]["decision"], "requeued", "{tick:#}");
+    let run = example.show(&tick["runs"][0]);
+    assert_eq!(run["status"], "completed");
+    let steps = run["steps"].as_array().unwrap();
+    let uploads: Vec<_> = steps.iter().filter(|step| step["step"] == "upload").collect();
+    assert_eq!(uploads.len(), 2, "{run:#}");
+    assert_eq!(uploads[0]["key"], uploads[1]["key"]);
+    assert_eq!(steps.iter().filter(|step| step["step"] == "dump").count(), 1, "it is replayed");
+    assert_eq!(example.names("work/bucket").len(), 1);
+    example.fsck();
+}
+
+#[test]
+fn a_switch_that_was_under_way_at_a_power_loss_is_left_to_a_person() {
+    let example = Example::new("deploy", "deploy.toml");
+    let run = example.run(0, &[]);
+    let id = run["run"].as_str().unwrap();
+    example.power_fails_in("switch.sh", &["resume", id, "--outcome", "go"]);
+    let tick = example.json(0, &[], &["tick"]);
+    assert_eq!(tick["recovered"][0]["decision"], "ambiguous", "{tick:#}");
+    assert_eq!(example.show(&run)["ambiguous"], true);
+    for refused in ["resume", "retry"] {
+        example.json(76, &[], &[refused, id]);
+    }
+    assert!(!example.path("work/current").exists(), "it was started again");
+
+    // Somebody looked: nothing was switched. So once more, on their word.
+    example.json(0, &[], &["resolve", id, "--as", "failed", "--note", "current is not there"]);
+    example.json(0, &[], &["retry", id]);
+    example.json(0, &[], &["tick"]);
+    assert_eq!(status(&example.show(&run)), ("completed", "ok"));
+    assert!(example.path("work/current").exists());
+    example.fsck();
+}
+
+#[test]
 fn the_report_waits_for_a_fitting_answer_and_is_published_with_it() {
     let example = Example::new("report", "report.toml");
     let run = example.run(0, &[]);
@@ -271,7 +336,6 @@ fn a_report_that_nobody_answers_is_archived_by_a_tick_after_its_time() {
 }
 
 #[test]
-#[ignore = "notifications are not sent yet"]
 fn people_are_told_that_the_report_waits() {
     let example = Example::new("report", "report.toml");
     let run = example.run(0, &[]);
@@ -282,7 +346,6 @@ fn people_are_told_that_the_report_waits() {
 }
 
 #[test]
-#[ignore = "notifications are not sent yet"]
 fn the_pager_rings_for_a_failed_backup() {
     let example = Example::new("backup", "backup.toml");
     fs::remove_file(example.path("customers.csv")).unwrap();
