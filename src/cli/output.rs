@@ -26,9 +26,9 @@ use super::{
 /// Results are written once so many bytes have come together.
 const BUFFER: usize = 64 * 1024;
 /// The width of the names of fields.
-const NAMES: usize = 11;
+const NAMES: usize = 12;
 /// As wide, and empty.
-const HANGING: &str = "           ";
+const HANGING: &str = "            ";
 /// Of a terminal that does not tell.
 const DEFAULT_WIDTH: u16 = 80;
 /// A narrower terminal than this is not fitted to.

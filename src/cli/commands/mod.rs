@@ -147,9 +147,9 @@ fn carry_out(session: &Session<'_>, command: &Command) -> Done {
         Command::Prune(args) => settle::prune(session, args),
         Command::Fsck => look::fsck(session),
         Command::Metrics(args) => look::metrics(session, args),
-        Command::Completions(args) => look::completions(session, args),
+        Command::Completions(args) => Ok(look::completions(session, args)),
         Command::Man(args) => look::man(session, args),
-        Command::Complete(args) => look::complete(session, args),
+        Command::Complete(args) => Ok(look::complete(session, args)),
     }
 }
 

@@ -251,12 +251,11 @@ fn span(times: &crate::domain::policy::Stretch) -> String {
 
 fn print_run(session: &Session<'_>, run: &Executed, quiet: bool) {
     let Ok(ended) = &run.ended else { return };
-    match ended.state() {
-        Some(state) => print_state(session, state, quiet),
-        None => {
-            session.out.line(&format!("fenced    {}: stopped; what became of it is decided by", run.run));
-            session.out.command(INDENT, &session.command(&format!("recover --run {}", run.run)));
-        }
+    if let Some(state) = ended.state() {
+        print_state(session, state, quiet);
+    } else {
+        session.out.line(&format!("fenced    {}: stopped; what became of it is decided by", run.run));
+        session.out.command(INDENT, &session.command(&format!("recover --run {}", run.run)));
     }
 }
 

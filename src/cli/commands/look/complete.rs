@@ -3,7 +3,7 @@
 //! Says nothing on any error: whoever presses the tab key wants words, not explanations. The number of words is
 //! bounded, and so is the number of runs that are looked at for them.
 
-use super::super::{Done, Session};
+use super::super::Session;
 use crate::{
     cli::args::{CompleteArgs, CompleteWhat, Line},
     engine::{
@@ -21,14 +21,14 @@ const WORDS: usize = 200;
 /// How many runs are looked at for them.
 const RUNS: usize = 1000;
 
-pub(in crate::cli::commands) fn complete(session: &Session<'_>, args: &CompleteArgs) -> Done {
+pub(in crate::cli::commands) fn complete(session: &Session<'_>, args: &CompleteArgs) -> u8 {
     let line = args.line();
     let path = line.store.clone().map_or_else(|| session.store_path(), Ok);
     let store = path.ok().and_then(|path| Store::open(&path, session.name).ok());
     let words = store.and_then(|store| words(session, &store, args.what, &line).ok()).unwrap_or_default();
     let fitting = words.iter().filter(|word| word.starts_with(args.prefix()));
     fitting.take(WORDS).for_each(|word| session.out.line(word));
-    Ok(0)
+    0
 }
 
 fn words(

@@ -24,9 +24,9 @@ pub(in crate::cli::commands) fn metrics(session: &Session<'_>, args: &MetricsArg
     Ok(0)
 }
 
-pub(in crate::cli::commands) fn completions(session: &Session<'_>, args: &CompletionsArgs) -> Done {
+pub(in crate::cli::commands) fn completions(session: &Session<'_>, args: &CompletionsArgs) -> u8 {
     session.out.bytes(generate::completions(args.shell).as_bytes());
-    Ok(0)
+    0
 }
 
 pub(in crate::cli::commands) fn man(session: &Session<'_>, args: &ManArgs) -> Done {

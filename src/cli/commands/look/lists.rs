@@ -149,11 +149,14 @@ pub(in crate::cli::commands) fn history(session: &Session<'_>, args: &HistoryArg
 /// The fields of a detail that hold something, in one line.
 fn brief(detail: &Value) -> String {
     let Some(fields) = detail.as_object() else { return String::new() };
-    let said = fields.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| match value {
+    let is_said =
+        |name: &str, value: &Value| name != "digest" && !matches!(value, Value::Null | Value::Bool(false));
+    let said = fields.iter().filter(|(name, value)| is_said(name, value)).map(|(name, value)| match value {
         Value::String(value) => match parse_instant(value) {
             Some(at) => format!("{name} {}", text::exact(at)),
             None => format!("{name} {}", text::one_line(value)),
         },
+        Value::Bool(true) => name.clone(),
         other => format!("{name} {other}"),
     });
     said.collect::<Vec<_>>().join(", ")

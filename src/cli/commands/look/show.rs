@@ -54,11 +54,11 @@ pub(in crate::cli::commands) fn print_outcome(session: &Session<'_>, shown: &Run
         }
     }
     for (label, command) in next_commands(session, shown) {
-        session.out.field("next", label, Tone::Plain);
+        session.out.paragraph(0, label, Tone::Plain);
         session.out.command(2, &command);
     }
     if let Some(gate) = &shown.interrupt {
-        session.out.field("next", "answer it:", Tone::Plain);
+        session.out.paragraph(0, "answer it:", Tone::Plain);
         show_gate_commands(session, 2, &shown.item.run, &gate.outcomes, gate.schema.is_some());
     }
 }

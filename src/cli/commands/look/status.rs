@@ -55,7 +55,7 @@ fn overview(session: &Session<'_>, view: &StatusView, last_tick: Option<&LastTic
     }
     if view.draining {
         out.field("draining", "yes: nothing is admitted, dispatched or resumed", Tone::Waiting);
-        out.command(11, &session.command("undrain"));
+        out.command(12, &session.command("undrain"));
     }
 }
 
