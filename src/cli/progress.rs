@@ -84,6 +84,13 @@ impl<'o> Progress<'o> {
         self.model().runs.insert(run.clone(), Line { since, doing: doing.to_owned() });
     }
 
+    /// Shows a run no more.
+    pub fn rested(&self, run: &RunId) {
+        let mut model = self.model();
+        model.runs.remove(run);
+        model.ended += 1;
+    }
+
     /// Takes all lines away, for good.
     pub fn clear(&self) {
         let painter = self.painter.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -95,7 +102,8 @@ impl<'o> Progress<'o> {
         }
     }
 
-    fn suspend(&self, print: impl FnOnce()) {
+    /// Prints something while no line of progress is in the way.
+    pub fn suspend(&self, print: impl FnOnce()) {
         let painter = self.painter.lock().unwrap_or_else(PoisonError::into_inner);
         match &*painter {
             Some(painter) => painter.bar.suspend(print),
@@ -140,9 +148,7 @@ impl Observer for Progress<'_> {
     }
 
     fn ended(&self, run: &RunId) {
-        let mut model = self.model();
-        model.runs.remove(run);
-        model.ended += 1;
+        self.rested(run);
     }
 
     fn notification_failed(&self, run: &RunId, why: &str) {

@@ -406,3 +406,37 @@ pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
 pub fn real_path(path: &Path) -> io::Result<PathBuf> {
     std::fs::canonicalize(path)
 }
+
+/// A folder outside of the store, with all that lead to it.
+pub fn create_folder_outside(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+/// Replaces a file outside of the store as a whole, readable for all: other programs collect it. What is no
+/// regular file, such as a device or a pipe, is written to instead.
+pub fn write_outside(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => {
+            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A collector takes files by their ending, and must not find this one.
+    let temp = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let _ = std::fs::remove_file(&temp);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644);
+    let written = options.open(&temp).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let done = written.and_then(|()| std::fs::rename(&temp, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&temp);
+    }
+    done
+}

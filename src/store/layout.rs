@@ -15,6 +15,8 @@ pub const SETTINGS: &str = "wfctl.toml";
 pub const LOCK: &str = "lock";
 /// Exists while the store is draining.
 pub const DRAINING: &str = "draining";
+/// What the last tick came to; replaced as a whole, and worth no sync.
+pub const LAST_TICK: &str = "last_tick.json";
 /// The pinned workflows.
 pub const WORKFLOWS: &str = "workflows";
 /// The schedules.

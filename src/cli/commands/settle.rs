@@ -1,7 +1,5 @@
 //! Commands that settle runs and look after the store.
 
-use std::fmt::Write as _;
-
 use serde_json::{Value, json};
 
 use super::{Done, Session, or_forever};
@@ -53,6 +51,11 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
     } else {
         for item in &items {
             session.out.line(&decision_line(item));
+            if let (Decision::Ambiguous, Some(run)) = (item.decision, &item.run) {
+                for command in session.resolve_commands(run.as_str()) {
+                    session.out.command(2, &command);
+                }
+            }
         }
         if items.is_empty() && failures.is_empty() {
             session.out.note("nothing needs recovery");
@@ -84,11 +87,7 @@ pub(super) fn decision(item: &Recovered) -> Value {
 /// A decision of recovery in one line.
 pub(super) fn decision_line(item: &Recovered) -> String {
     let subject = item.run.as_ref().map_or_else(|| "a slot".to_owned(), ToString::to_string);
-    let mut line = format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail));
-    if item.decision == Decision::Ambiguous {
-        let _ = write!(line, "; find out, then wfctl resolve {subject} --as completed|failed");
-    }
-    line
+    format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail))
 }
 
 pub(super) fn cancel(session: &Session<'_>, args: &CancelArgs) -> Done {
@@ -228,8 +227,9 @@ pub(super) fn prune(session: &Session<'_>, args: &PruneArgs) -> Done {
         keep: args.keep,
         mode: if args.dry_run { Mode::DryRun } else { Mode::Act },
     };
-    let progress = crate::cli::progress::Progress::new(session.out);
-    let pruned = crate::engine::prune::prune(&engine, &options, &|done| progress.counted("pruned", done));
+    let progress = Progress::new(session.out);
+    let pruned =
+        crate::engine::prune::prune(&engine, &options, &|done| progress.counted("runs pruned:", done));
     progress.clear();
     let pruned = pruned.map_err(|error| Failure::of(&error))?;
     if session.out.is_json() {
