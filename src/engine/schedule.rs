@@ -192,11 +192,7 @@ fn start_of(
         });
     }
     let trigger = Trigger::new(definition);
-    trigger.check().map_err(|error| EngineError::BadInput {
-        what: "the trigger".to_owned(),
-        why: error.to_string(),
-        hint: error.hint().to_owned(),
-    })?;
+    trigger.check()?;
     Ok(trigger)
 }
 
