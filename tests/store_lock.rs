@@ -4,7 +4,10 @@
 
 mod support;
 
-use std::fs;
+use std::{
+    fs,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use rustix::process::Signal;
 use support::{Running, TestStore, wait_until};
@@ -85,7 +88,9 @@ fn a_lock_that_stays_busy_names_its_holder() {
     let run = store.interrupted("g");
     let _lock = store.hold_lock("pid 4711 (prune)\n");
     let before = store.tree();
-    for args in [&["tick"][..], &["resume", &run], &["recover"], &["cancel", &run], &["drain"], &["pause", "g"]] {
+    for args in
+        [&["tick"][..], &["resume", &run], &["recover"], &["cancel", &run], &["drain"], &["pause", "g"]]
+    {
         let mut command = store.command(&["--lock-timeout", "50ms"]);
         command.args(args);
         let refused = store.start(command).wait().expect(75);
@@ -99,10 +104,58 @@ fn whoever_waits_for_the_lock_gets_it_once_it_is_free() {
     let store = TestStore::new(1);
     let lock = store.hold_lock("pid 1 (somebody)\n");
     let drain = store.popen(&["--lock-timeout", "1h", "drain"]);
-    wait_until("a wait for the lock", || fs::read_dir(format!("/proc/{}/task", drain.pid())).unwrap().count() >= 2);
+    wait_until("a wait for the lock", || {
+        fs::read_dir(format!("/proc/{}/task", drain.pid())).unwrap().count() >= 2
+    });
     drop(lock);
     drain.wait().expect(0);
     assert_eq!(store.status()["draining"], true);
+}
+
+#[test]
+fn now_does_not_pass_while_a_schedule_waits_for_the_lock() {
+    for replace in [false, true] {
+        let store = TestStore::new(1);
+        let file = store.quick("q");
+        if replace {
+            store.ok(&["schedule", &file, "--every", "1h"]);
+        }
+        let lock = store.hold_lock("pid 1 (somebody)\n");
+        let mut args = vec!["--lock-timeout", "1h", "schedule", &file, "--at", "now"];
+        args.extend(replace.then_some("--replace"));
+        let schedule = store.popen(&args);
+        wait_until("a wait for the lock", || {
+            fs::read_dir(format!("/proc/{}/task", schedule.pid())).unwrap().count() >= 2
+        });
+        let second = || SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let began = second();
+        wait_until("the next second", || second() > began);
+        drop(lock);
+        schedule.wait().expect(0);
+        wait_until("the run", || {
+            store.ok(&["tick"]);
+            store.exists("q.effect")
+        });
+        store.ok(&["tick"]);
+        assert_eq!(store.read("q.effect"), "x\n");
+    }
+}
+
+#[test]
+fn now_fires_once_in_the_second_of_another_change_too() {
+    let store = TestStore::new(1);
+    let file = store.quick("q");
+    store.ok(&["schedule", &file, "--every", "1h"]);
+    store.ok(&["schedule", &file, "--at", "now", "--replace"]);
+    store.ok(&["remove", "q"]);
+    store.ok(&["schedule", &file, "--at", "now"]);
+    wait_until("the run", || {
+        store.ok(&["tick"]);
+        store.exists("q.effect")
+    });
+    store.ok(&["tick"]);
+    assert_eq!(store.read("q.effect"), "x\n");
+    store.fsck_clean();
 }
 
 #[test]
