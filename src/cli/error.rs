@@ -146,6 +146,7 @@ impl Failure {
         let new = |code, kind| Self::new(code, kind, message.clone());
         match error {
             EngineError::Store(error) => Self::of_store(error),
+            EngineError::Trigger(error) => Self::of_trigger(error),
             EngineError::Interrupted(signal) => new(signal.exit_code(), "interrupted")
                 .with_hint("nothing was changed; give the command again"),
             EngineError::NoRun(_) => new(exit::NO_INPUT, "no_run").with_hint("`wfctl list` names the runs"),

@@ -30,6 +30,7 @@ use crate::{
     domain::{
         event::AttemptNo,
         ids::{Digest, RunId},
+        trigger::TriggerError,
         workflow::{Workflow, WorkflowError},
     },
     process::{Interruption, Signals, StopError, WaitError},
@@ -52,6 +53,9 @@ pub enum EngineError {
     /// The store could not.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A trigger that can never fire.
+    #[error(transparent)]
+    Trigger(#[from] TriggerError),
     /// A signal came before anything durable happened.
     #[error("interrupted by {} before anything was done", .0.name())]
     Interrupted(Interruption),

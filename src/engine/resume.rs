@@ -27,7 +27,7 @@ use crate::{
     store::{
         StoreError, layout,
         lock::{Patience, StoreLock},
-        runs::{self, Creation},
+        runs::{self, Creation, OpenRun},
         slots::{self, SlotGuard, SlotState},
         snapshots,
         watch::{Watch, Woken},
@@ -71,19 +71,10 @@ pub fn run(
         return Err(EngineError::Exists { what: "run", id: id.to_string() });
     }
     let now = engine.now();
-    let digest = snapshots::pin(&lock, &**engine.disk(), source.text.as_bytes())?;
-    let admitted = |run: RunId| admit::admitted_ad_hoc(source, digest.clone(), run, now, input.clone());
-    // The slot comes first: a run that cannot be executed now is not admitted.
+    // The slot comes first: of a run that cannot be executed now nothing is stored.
     let placeholder = id.clone().unwrap_or_else(|| RunId::for_manual(&source.workflow.name, now, 1));
     let slot = claim(engine, &lock, &placeholder, 1)?;
-    let created = match &id {
-        None => admit::create_manual(engine, &lock, &source.workflow.name, now, &admitted),
-        Some(id) => match runs::create(&lock, engine.disk(), admitted(id.clone()), now)? {
-            Creation::Created(run) => Ok(run),
-            Creation::Exists => Err(EngineError::Exists { what: "run", id: id.to_string() }),
-        },
-    };
-    let (run, slot) = match created {
+    let (run, slot) = match create(engine, &lock, source, input, id, now) {
         Ok(run) => {
             let holder = engine.holder(run.id(), 1);
             (run, slot.rename(holder).map_err(EngineError::Store)?)
@@ -105,6 +96,26 @@ pub fn run(
     drop(lock);
     let ended = dispatch::execute_one(engine, &supervisor, Prepared { attempt, watch }, observer)?;
     Ok((run_id, ended))
+}
+
+/// Pins the workflow and begins to admit a run of it, under the given id or one of its own.
+fn create(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    source: &Source,
+    input: Value,
+    id: Option<RunId>,
+    now: DateTime<Utc>,
+) -> Result<OpenRun, EngineError> {
+    let digest = snapshots::pin(lock, &**engine.disk(), source.text.as_bytes())?;
+    let admitted = |run: RunId| admit::admitted_ad_hoc(source, digest.clone(), run, now, input.clone());
+    let Some(id) = id else {
+        return admit::create_manual(engine, lock, &source.workflow.name, now, &admitted);
+    };
+    match runs::create(lock, engine.disk(), admitted(id.clone()), now)? {
+        Creation::Created(run) => Ok(run),
+        Creation::Exists => Err(EngineError::Exists { what: "run", id: id.to_string() }),
+    }
 }
 
 /// Answers the gate of an interrupted run and executes it until it stops.

@@ -28,6 +28,8 @@ pub struct Request {
     pub source: Source,
     /// When; without a start it begins at the moment of scheduling.
     pub trigger: trigger::Definition,
+    /// The instant that its relative times were reckoned from.
+    pub asked_at: DateTime<Utc>,
     /// The policies.
     pub policies: Policies,
     /// The input of its runs.
@@ -175,15 +177,23 @@ fn start_of(
     if !is_once || given.is_some() || existing.is_some() {
         definition.start = Some(start);
     }
+    let (asked_at, now) = (time::whole_seconds(request.asked_at), time::whole_seconds(now));
     if let Rule::At(at) = definition.rule
-        && existing.is_some_and(|existing| at <= existing.cursor && at >= time::whole_seconds(now))
+        && given.is_none()
+        && (asked_at..=now).contains(&time::whole_seconds(at))
     {
-        // The very second in which the schedule was changed before: `--at now` must still fire once.
-        definition.rule = Rule::At(start);
+        // `--at now` fires once, however long this command waited for the lock, and also in the very second
+        // in which the schedule was changed before: at the first moment that has no receipt.
+        let behind = existing.map(|existing| match existing.removed {
+            Some(_) => existing.cursor,
+            None => existing.cursor.max(now),
+        });
+        let free = behind.map(|cursor| cursor + chrono::TimeDelta::seconds(1));
+        definition.rule = Rule::At(free.map_or(now, |free| free.max(now)));
     }
     if let Rule::At(at) = definition.rule
         && given.is_none()
-        && at < time::whole_seconds(now)
+        && at < now
     {
         return Err(EngineError::BadInput {
             what: "the trigger".to_owned(),
@@ -192,11 +202,7 @@ fn start_of(
         });
     }
     let trigger = Trigger::new(definition);
-    trigger.check().map_err(|error| EngineError::BadInput {
-        what: "the trigger".to_owned(),
-        why: error.to_string(),
-        hint: error.hint().to_owned(),
-    })?;
+    trigger.check()?;
     Ok(trigger)
 }
 

@@ -6,11 +6,13 @@ use serde_json::{Value, json};
 
 use super::TestStore;
 
-/// One line of a journal: number and checksum added.
-pub fn line(n: usize, event: &Value) -> Vec<u8> {
+/// The line of a journal that follows `journal` at once: number, time and checksum added.
+pub fn line(journal: &[u8], event: &Value) -> Vec<u8> {
+    let lines: Vec<_> = journal.split_inclusive(|byte| *byte == b'\n').collect();
+    let last: Value = serde_json::from_slice(lines.last().unwrap()).unwrap();
     let mut object = serde_json::Map::new();
-    object.insert("n".to_owned(), n.into());
-    object.insert("at".to_owned(), "2026-12-01T04:00:00.123Z".into());
+    object.insert("n".to_owned(), (lines.len() + 1).into());
+    object.insert("at".to_owned(), last["at"].clone());
     object.extend(event.as_object().unwrap().clone());
     let text = serde_json::to_vec(&object).unwrap();
     sealed(&text[..text.len() - 1])
@@ -47,10 +49,8 @@ impl TestStore {
     pub fn append(&self, run: &str, events: &[Value]) {
         let path = self.folder(run).join("journal.jsonl");
         let mut journal = fs::read(&path).unwrap();
-        let mut n = journal.iter().filter(|byte| **byte == b'\n').count();
         for event in events {
-            n += 1;
-            journal.extend(line(n, event));
+            journal.extend(line(&journal, event));
         }
         fs::write(&path, journal).unwrap();
     }

@@ -109,6 +109,7 @@ pub(super) fn schedule(session: &Session<'_>, args: &ScheduleArgs) -> Done {
         None => Value::Null,
     };
     let store = session.open_or_create_store()?;
+    let asked_at = session.now();
     let (trigger, repeatable) = trigger_of(session, &args.trigger, &store.settings().timezone)?;
     let engine = session.engine(&store);
     missing_programs(session, &source);
@@ -116,6 +117,7 @@ pub(super) fn schedule(session: &Session<'_>, args: &ScheduleArgs) -> Done {
         id: args.id.clone().unwrap_or_else(|| source.workflow.name.clone()),
         source,
         trigger,
+        asked_at,
         policies: policies_of(&args.policy)?,
         input,
         paused: args.paused.then(|| session.by(&ByArgs { by: None })),
