@@ -192,8 +192,9 @@ pub fn cover_occurrence(
     let Some(id) = admitted.schedule.as_ref().filter(|_| !admitted.manual) else { return Ok(()) };
     // A schedule whose file is damaged admits nothing anyway, and must not keep its runs from people.
     let Ok(Some(mut schedule)) = schedules::load(&**engine.disk(), id) else { return Ok(()) };
-    if schedule.cursor < admitted.occurrence {
-        schedule.cursor = admitted.occurrence;
+    // A run of a time ahead of a cursor that was set back is remembered there, and moves nothing.
+    if schedule.cursor < admitted.occurrence && !schedule.ahead.contains(&admitted.occurrence) {
+        schedule.advance(admitted.occurrence);
         schedules::save(lock, &**engine.disk(), &schedule)?;
     }
     Ok(())

@@ -135,7 +135,7 @@ impl StatusView {
             self.schedules.paused += u64::from(schedule.paused.is_some());
             let receipt = schedules::last_receipt(&**store.disk(), &schedule.id).unwrap_or_default();
             self.next_due = earlier(self.next_due.map(|due| due.0), next_due_of(schedule, receipt)).map(Time);
-            if schedule.cursor > now {
+            if schedule.is_ahead_of(now) {
                 self.warnings.push(format!(
                     "schedule {id} is settled up to {cursor}, which is ahead of the clock: \
                      `wfctl rewind {id}` sets it back to now",
