@@ -156,6 +156,7 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
         let dispatched = queue.execute(prepared);
         report.runs = dispatched.runs;
         report.blocked = dispatched.blocked;
+        report.expired.extend(dispatched.expired);
         report.failures.extend(dispatched.failures);
     }
     Ok(report)
