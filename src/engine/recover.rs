@@ -138,8 +138,8 @@ pub fn reconcile(
     id: &RunId,
     mode: Mode,
 ) -> Result<Option<Recovered>, EngineError> {
-    let (dir, state) = match runs::read_journal(&**engine.disk(), id) {
-        Ok(Some((dir, state, _))) => (dir, state),
+    let state = match runs::read_journal(&**engine.disk(), id) {
+        Ok(Some((_, state, _))) => state,
         Ok(None) => return unadmitted(engine, lock, id, mode),
         Err(StoreError::Corrupt { path, why }) => {
             let detail = format!("{}: {why}", engine.store.root().join(path).display());
@@ -147,16 +147,21 @@ pub fn reconcile(
         }
         Err(error) => return Err(error.into()),
     };
-    let is_misplaced = dir.starts_with(layout::ACTIVE) == state.is_finished();
     let slots = match admit::ownership(lock, engine, &state)? {
         Ownership::Live(index, holder) => {
             let detail = admit::describe_holder(index, holder.as_ref());
             return Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Live, detail }));
         }
-        Ownership::Nobody if !is_misplaced => return Ok(None),
         Ownership::Nobody => Vec::new(),
         Ownership::Abandoned(slots) => slots,
     };
+    // An execution that ended between the two looks has recorded and filed its end before it gave the slot
+    // back. So what counts is read now that nobody owns the run, and nobody can while the lock is held.
+    let Some((dir, state, _)) = runs::read_journal(&**engine.disk(), id)? else { return Ok(None) };
+    let is_misplaced = dir.starts_with(layout::ACTIVE) == state.is_finished();
+    if slots.is_empty() && !state.is_executing() && !is_misplaced {
+        return Ok(None);
+    }
     // A missing snapshot makes a step count as not idempotent; it must not cost the slot.
     let workflow = engine.workflow_of(&state).ok();
     let (decision, detail, event) = decided(&state, &decide::conclude(&state, workflow.as_ref()));
