@@ -160,6 +160,8 @@ pub fn create_manual(
     at: DateTime<Utc>,
     admitted: &dyn Fn(RunId) -> Admitted,
 ) -> Result<OpenRun, EngineError> {
+    // What a batch has committed holds its numbers, also where a crash kept it from being filed.
+    super::batch::finish(engine, lock)?;
     for k in 1..=u32::MAX {
         let run = RunId::for_manual(name, at, k);
         if let Creation::Created(run) = runs::create(lock, engine.disk(), admitted(run), engine.now())? {
