@@ -122,6 +122,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
                 cursor,
                 receipts_len: 0,
                 ahead: Vec::new(),
+                deleted_until: None,
                 definition,
                 paused,
                 removed: None,
@@ -301,7 +302,7 @@ pub fn alter(
         Alteration::Rewind => {
             schedule.cursor = super::tick::covered(engine, &schedule)?;
             match setback(engine, &schedule, now)? {
-                Some(setback) if schedule.is_ahead_of(now) => {
+                Some(setback) if schedule.is_ahead_of(now) && setback.cursor < schedule.cursor => {
                     set_back(engine, &lock, &mut schedule, setback)?;
                 }
                 Some(_) | None => return Ok((schedule, false)),
@@ -317,7 +318,7 @@ pub fn alter(
 struct Setback {
     /// The receipts that stay true.
     receipts: Vec<Unrun>,
-    /// Now, or what there are receipts for from before the definition.
+    /// Now, or what there are receipts for from before the definition, or where runs were deleted.
     cursor: DateTime<Utc>,
 }
 
@@ -333,7 +334,8 @@ fn setback(
     if super::tick::covered(engine, schedule)? <= now {
         return Ok(None);
     }
-    let to = time::whole_seconds(now);
+    let now = time::whole_seconds(now);
+    let to = schedule.deleted_until.map_or(now, |deleted| deleted.max(now));
     let trigger = &schedule.definition.trigger;
     let receipts = receipts_until(engine, schedule, to.max(trigger.initial_cursor()))?;
     let cursor = receipts.last().map_or(to, |receipt| receipt.times.last.max(to));

@@ -198,6 +198,7 @@ impl TestStore {
             cursor,
             receipts_len: 0,
             ahead: Vec::new(),
+            deleted_until: None,
             paused: None,
             removed: None,
             created_at: cursor,

@@ -41,6 +41,8 @@ struct ScheduleFile {
     receipts_len: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted_until: Option<String>,
     paused: Option<ChangeFile>,
     removed: Option<ChangeFile>,
     created_at: String,
@@ -388,6 +390,7 @@ fn file_of(schedule: &Schedule) -> ScheduleFile {
         cursor: time::format_instant(schedule.cursor),
         receipts_len: schedule.receipts_len,
         ahead: schedule.ahead.iter().copied().map(time::format_instant).collect(),
+        deleted_until: schedule.deleted_until.map(time::format_instant),
         paused: schedule.paused.as_ref().map(change_file_of),
         removed: schedule.removed.as_ref().map(change_file_of),
         created_at: time::format_instant(schedule.created_at),
@@ -451,6 +454,7 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
         cursor: instant(&file.cursor)?,
         receipts_len: file.receipts_len,
         ahead: file.ahead.iter().map(|text| instant(text)).collect::<Result<_, _>>()?,
+        deleted_until: file.deleted_until.map(|text| instant(&text)).transpose()?,
         paused: file.paused.map(change_of).transpose()?,
         removed: file.removed.map(change_of).transpose()?,
         created_at: instant(&file.created_at)?,
