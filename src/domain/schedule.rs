@@ -51,6 +51,8 @@ pub struct Definition {
     pub name: String,
     /// When it is due.
     pub trigger: Trigger,
+    /// The start that was asked for, which the trigger's own may lie behind; none: the moment of scheduling.
+    pub asked_start: Option<DateTime<Utc>>,
     /// How its runs get on with each other and with lost time.
     pub policies: Policies,
     /// The input of its runs.

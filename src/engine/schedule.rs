@@ -99,7 +99,9 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
     let setback = existing.as_ref().map(|existing| setback(engine, existing, now)).transpose()?.flatten();
     let cursor = match (&setback, &existing) {
         (Some(setback), _) => Some(setback.cursor),
-        (None, Some(existing)) => Some(super::tick::covered(engine, existing)?),
+        (None, Some(removed)) if removed.removed.is_some() => Some(super::tick::covered(engine, removed)?),
+        // What is due under the old definition will have its receipt.
+        (None, Some(existing)) => Some(super::tick::covered(engine, existing)?.max(time::whole_seconds(now))),
         (None, None) => None,
     };
     let trigger = start_of(&request, cursor, now)?;
@@ -108,6 +110,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
         workflow,
         name: request.source.workflow.name.to_string(),
         trigger,
+        asked_start: request.trigger.start,
         policies: request.policies,
         input: request.input,
         env: request.source.env,
@@ -154,13 +157,12 @@ fn load_existing(engine: &Engine<'_>, id: &ScheduleId) -> Result<Option<Schedule
 
 fn is_same(existing: &Schedule, request: &Request) -> bool {
     let definition = &existing.definition;
-    let mut asked = request.trigger.clone();
-    if asked.start.is_none() {
-        // The start that was filled in when it was scheduled.
-        asked.start = definition.trigger.definition().start;
-    }
+    // The trigger's own start was filled in or moved when it was scheduled.
+    let asked =
+        trigger::Definition { start: definition.trigger.definition().start, ..request.trigger.clone() };
     definition.workflow == crate::domain::ids::Digest::of(request.source.text.as_bytes())
         && *definition.trigger.definition() == asked
+        && definition.asked_start == request.trigger.start
         && definition.policies == request.policies
         && definition.input == request.input
         && definition.env == request.source.env
@@ -186,7 +188,8 @@ fn start_of(
         definition.start = Some(start);
     }
     if let Rule::At(at) = definition.rule
-        && cursor.is_some_and(|cursor| at <= cursor && at >= time::whole_seconds(now))
+        && cursor.is_some_and(|cursor| time::whole_seconds(at) <= cursor)
+        && at >= time::whole_seconds(now)
     {
         // The very second in which the schedule was changed before: `--at now` must still fire once.
         definition.rule = Rule::At(start);

@@ -190,6 +190,7 @@ impl TestStore {
                 workflow: self.workflow.clone(),
                 name: "nightly".to_owned(),
                 trigger: Trigger::new(trigger::Definition::new(rule)),
+                asked_start: None,
                 policies: Policies::default(),
                 input: Value::Null,
                 env: BTreeMap::new(),

@@ -30,6 +30,8 @@ struct ScheduleFile {
     workflow: String,
     name: String,
     trigger: TriggerFile,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_start: Option<String>,
     overlap: String,
     catchup: String,
     catchup_limit: Option<u64>,
@@ -380,6 +382,7 @@ fn file_of(schedule: &Schedule) -> ScheduleFile {
         workflow: definition.workflow.to_string(),
         name: definition.name.clone(),
         trigger: trigger_file_of(definition.trigger.definition()),
+        asked_start: definition.asked_start.map(time::format_instant),
         overlap: overlap_word(overlap).to_owned(),
         catchup: catchup.to_owned(),
         catchup_limit,
@@ -441,6 +444,7 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
             workflow: file.workflow.parse().map_err(|e: crate::domain::ids::InvalidId| e.to_string())?,
             name: file.name,
             trigger: Trigger::new(trigger_of(&file.trigger)?),
+            asked_start: file.asked_start.map(|text| instant(&text)).transpose()?,
             policies: Policies {
                 overlap: overlap(&file.overlap)
                     .ok_or_else(|| format!("overlap {:?} is unknown", file.overlap))?,
