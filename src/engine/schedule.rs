@@ -303,9 +303,9 @@ pub fn alter(
             schedule.removed = change();
         }
         Alteration::Rewind => {
-            schedule.cursor = super::tick::covered(engine, &schedule)?;
+            let covered = Schedule { cursor: super::tick::covered(engine, &schedule)?, ..schedule.clone() };
             match setback(engine, &schedule, now)? {
-                Some(setback) if schedule.is_ahead_of(now) && setback.cursor < schedule.cursor => {
+                Some(setback) if covered.is_ahead_of(now) && setback.cursor < covered.cursor => {
                     set_back(engine, &lock, &mut schedule, setback)?;
                 }
                 Some(_) | None => return Ok((schedule, false)),
@@ -345,15 +345,20 @@ fn setback(
     Ok(Some(Setback { receipts, cursor }))
 }
 
-/// Sets the cursor back. What was told of times to come is taken back first, so that a crash in between
-/// leaves a cursor that is still ahead, to be set back again. The times that have become runs are
-/// remembered, because the cursor stands for them no more.
+/// Sets the cursor back. What was told of times to come is taken back while the cursor still stands for it,
+/// so that a crash in between leaves a cursor that is ahead, to be set back again. The times that have
+/// become runs are remembered, because the cursor stands for them no more.
 fn set_back(
     engine: &Engine<'_>,
     lock: &StoreLock<'_>,
     schedule: &mut Schedule,
     Setback { receipts, cursor }: Setback,
 ) -> Result<(), EngineError> {
+    let covered = super::tick::covered(engine, schedule)?;
+    if schedule.cursor < covered {
+        schedule.advance(covered);
+        schedules::save(lock, &**engine.disk(), schedule)?;
+    }
     schedule.ahead = ran_after(engine, schedule, cursor)?;
     schedule.receipts_len = schedules::replace_history(lock, &**engine.disk(), &schedule.id, &receipts)?;
     schedule.cursor = cursor;
