@@ -396,8 +396,8 @@ impl World {
             }
             Deed::Finish { permille } => {
                 self.finish(*permille);
-                // Taking hold of a run may have moved a cursor that a dying tick had left behind.
-                return;
+                // Taking hold of a run moves a cursor that a dying tick has left behind.
+                self.settle(&trigger, before.cursor);
             }
             Deed::Prune => {
                 self.check_runs();
@@ -407,7 +407,7 @@ impl World {
                     mode: wfctl::engine::recover::Mode::Act,
                 };
                 self.clock.with(|engine| wfctl::engine::prune::prune(engine, &options, &|_| ())).unwrap();
-                return;
+                self.settle(&trigger, before.cursor);
             }
             _ => return,
         }

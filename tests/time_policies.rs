@@ -6,6 +6,10 @@ mod time_support;
 
 use serde_json::{Value, json};
 use time_support::{Bench, Clocked, GATE, NOTE, TRUE, at, column};
+use wfctl::engine::{
+    schedule::{Alteration, alter},
+    tick::Dispatch,
+};
 
 /// Every minute from the first of 2027 on, with a gate, so that runs stay unfinished.
 const MINUTELY: [&str; 4] = ["--cron", "* * * * *", "--start", "2027-01-01T00:00:00Z"];
@@ -342,6 +346,22 @@ fn the_same_definition_again_changes_nothing() {
 }
 
 #[test]
+fn the_same_replacement_again_changes_nothing() {
+    let bench = Bench::new();
+    let early = ["--cron", "0 4 1 1 *", "--start", "2001-01-01", "--replace"];
+    let late = ["--cron", "0 5 1 1 *", "--start", "2001-01-01", "--replace"];
+    bench.schedule("s", TRUE, &early).says("created");
+    bench.schedule("s", TRUE, &late).says("replaced");
+    let before = bench.snapshot();
+    bench.schedule("s", TRUE, &late).says("unchanged");
+    bench.is_as(&before);
+    // The start that was asked for is part of the definition.
+    bench.schedule("s", TRUE, &["--cron", "0 5 1 1 *", "--replace"]).says("replaced");
+    assert_eq!(bench.json(&["tick"])["admitted"], json!([]));
+    bench.is_sound();
+}
+
+#[test]
 fn relative_times_are_never_the_same() {
     let bench = Bench::new();
     let file = bench.file("s.toml", TRUE);
@@ -482,10 +502,6 @@ fn a_clock_that_goes_backwards_admits_nothing_again() {
 
 #[test]
 fn a_rewind_takes_back_receipts_of_times_to_come_and_no_others() {
-    use wfctl::engine::{
-        schedule::{Alteration, alter},
-        tick::Dispatch,
-    };
     let bench = Bench::new();
     bench.schedule("s", GATE, &minutely(&[]));
     let clock = Clocked::new(&bench, at("2027-01-01T00:10:00Z"));
@@ -505,4 +521,89 @@ fn a_rewind_takes_back_receipts_of_times_to_come_and_no_others() {
     let report = clock.tick(Dispatch::Nothing).unwrap();
     assert_eq!(report.skipped.len(), 1);
     bench.has_no_errors();
+}
+
+#[test]
+fn a_schedule_that_has_not_started_is_not_ahead_of_the_clock() {
+    let bench = Bench::new();
+    bench.schedule("s", TRUE, &["--every", "1d", "--start", "2999-01-01T00:00:00Z"]);
+    let said = bench.run(&["tick"]).exits(0);
+    assert!(!said.err.contains("ahead of the clock"), "{said:?}");
+    let said = bench.run(&["status"]).exits(0);
+    assert!(!said.err.contains("ahead of the clock"), "{said:?}");
+    bench.run(&["rewind", "s"]).exits(0).says("not ahead");
+    bench.is_sound();
+    // It was a slip of the pen: the next one starts now.
+    bench.schedule("s", NOTE, &["--at", "now", "--replace"]);
+    assert_eq!(bench.tick_until_admitted()["admitted"].as_array().unwrap().len(), 1);
+    assert_eq!(bench.lines("ran").len(), 1);
+    bench.is_sound();
+}
+
+#[test]
+fn a_run_of_a_wrong_clock_is_neither_repeated_nor_missed_when_its_time_comes() {
+    let bench = Bench::new();
+    bench.schedule("s", TRUE, &["--cron", "0 * * * *", "--start", "2027-01-01T00:00:00Z"]);
+    bench.tick("2027-01-01T00:00:00Z", &[]);
+    bench.tick("2027-01-05T06:00:00Z", &[]);
+    let clock = Clocked::new(&bench, at("2027-01-01T00:30:00Z"));
+    clock.with(|engine| alter(engine, "s", Alteration::Rewind, "me")).unwrap();
+    assert!(bench.receipts("s").is_empty());
+    // An outage over the time of the run that is there already.
+    clock.set(at("2027-01-07T00:00:00Z"));
+    let report = clock.tick(Dispatch::Nothing).unwrap();
+    assert_eq!(report.admitted.len(), 1);
+    assert_eq!(
+        bench.receipts("s"),
+        [
+            "2027-01-01T01:00:00Z..2027-01-05T05:00:00Z x101 catchup",
+            "2027-01-05T07:00:00Z..2027-01-06T23:00:00Z x41 catchup",
+        ]
+    );
+    bench.has_no_errors();
+}
+
+#[test]
+fn a_wrong_clock_does_not_hold_back_what_replaces_the_schedule() {
+    for again in ["--replace", "remove"] {
+        let bench = Bench::new();
+        bench.schedule("s", NOTE, &["--every", "1s", "--start", "2001-01-01", "--until", "2098-01-01"]);
+        bench.tick("2098-01-01T00:00:00Z", &[]);
+        if again == "remove" {
+            bench.run(&["remove", "s"]).exits(0);
+            bench.schedule("s", NOTE, &["--at", "now"]);
+        } else {
+            bench.schedule("s", NOTE, &["--at", "now", again]);
+        }
+        let report = bench.tick_until_admitted();
+        assert_eq!(report["admitted"].as_array().unwrap().len(), 1, "{again}: {report}");
+        assert_eq!(bench.lines("ran").len(), 2);
+        bench.is_sound();
+    }
+}
+
+#[test]
+fn a_rewind_never_reaches_behind_what_was_deleted() {
+    let bench = Bench::new();
+    bench.schedule("s", TRUE, &["--cron", "0 * * * *", "--start", "2001-01-01T00:00:00Z"]);
+    bench.tick("2001-01-01T05:00:00Z", &[]);
+    bench.run(&["prune", "--older-than", "0s"]).exits(0);
+    let clock = Clocked::new(&bench, at("2001-01-01T02:00:00Z"));
+    clock.with(|engine| alter(engine, "s", Alteration::Rewind, "me")).unwrap();
+    clock.set(at("2001-01-01T05:30:00Z"));
+    assert!(clock.tick(Dispatch::Nothing).unwrap().admitted.is_empty());
+    assert_eq!(bench.receipts("s"), ["2001-01-01T00:00:00Z..2001-01-01T04:00:00Z x5 catchup"]);
+    bench.is_sound();
+}
+
+#[test]
+fn a_tick_dispatches_more_new_runs_than_there_are_slots() {
+    let bench = Bench::with_capacity(2);
+    for id in ["a", "b", "c", "d", "e"] {
+        bench.schedule(id, NOTE, &["--at", "2001-01-01T00:00Z", "--start", "2001-01-01T00:00Z"]);
+    }
+    let report = bench.json(&["tick"]);
+    assert_eq!((report["runs"].as_array().unwrap().len(), &report["queued"]), (5, &json!(0)));
+    assert_eq!(bench.lines("ran").len(), 5);
+    bench.is_sound();
 }

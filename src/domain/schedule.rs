@@ -29,6 +29,9 @@ pub struct Schedule {
     /// Nominal times after the cursor that have become runs, ascending: a tick ran while the clock was
     /// wrong, and the cursor was set back since. They are never admitted again, nor told to be missed.
     pub ahead: Vec<DateTime<Utc>>,
+    /// Runs of times up to here may have been deleted, so that nothing but the cursor keeps them from being
+    /// admitted again: it is never set back behind this.
+    pub deleted_until: Option<DateTime<Utc>>,
     /// Since when it is paused, if it is.
     pub paused: Option<Change>,
     /// When it was removed; what is left then guards its past.
@@ -48,6 +51,8 @@ pub struct Definition {
     pub name: String,
     /// When it is due.
     pub trigger: Trigger,
+    /// The start that was asked for, which the trigger's own may lie behind; none: the moment of scheduling.
+    pub asked_start: Option<DateTime<Utc>>,
     /// How its runs get on with each other and with lost time.
     pub policies: Policies,
     /// The input of its runs.

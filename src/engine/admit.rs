@@ -202,6 +202,33 @@ pub fn cover_occurrence(
     Ok(())
 }
 
+/// Makes the cursor the guard of the run's occurrence for good, before its folder is deleted.
+///
+/// # Errors
+/// When the schedule cannot be stored.
+pub fn outlive_occurrence(
+    engine: &Engine<'_>,
+    lock: &StoreLock<'_>,
+    state: &RunState,
+) -> Result<(), EngineError> {
+    let Admitted { schedule: Some(id), occurrence, manual: false, .. } = &state.admitted else {
+        return Ok(());
+    };
+    let Ok(Some(mut schedule)) = schedules::load(&**engine.disk(), id) else { return Ok(()) };
+    if schedule.ahead.contains(occurrence)
+        || schedule.deleted_until.is_some_and(|until| until >= *occurrence && schedule.cursor >= until)
+    {
+        return Ok(());
+    }
+    schedule.advance(*occurrence);
+    // Further than needed, so that the other runs of that day cost no further write.
+    let day_end = occurrence.date_naive().and_hms_opt(23, 59, 59).map_or(*occurrence, |end| end.and_utc());
+    let until = day_end.min(schedule.cursor).min(time::whole_seconds(engine.now())).max(*occurrence);
+    schedule.deleted_until = Some(schedule.deleted_until.map_or(until, |before| before.max(until)));
+    schedules::save(lock, &**engine.disk(), &schedule)?;
+    Ok(())
+}
+
 /// Whose a run is, as its slots tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {

@@ -72,6 +72,32 @@ pub fn expire_finally(
     Ok(())
 }
 
+/// Tells which gates would expire, and gives the runs that would end by it. What cannot be routed is left
+/// out, as it would be.
+///
+/// # Errors
+/// When the store as a whole cannot be read.
+pub fn foresee(
+    engine: &Engine<'_>,
+    now: DateTime<Utc>,
+    report: &mut Report,
+) -> Result<Vec<RunId>, EngineError> {
+    let disk = &**engine.disk();
+    let mut ending = Vec::new();
+    for run in runs::list_active(disk)? {
+        let Ok(Some(state)) = runs::load(disk, &run) else { continue };
+        let Some(step) = expired_gate(&state, now) else { continue };
+        let Ok(workflow) = engine.workflow_of(&state) else { continue };
+        match decide::after_gate(&workflow, &step, &Outcome::EXPIRED) {
+            Ok(Next::Complete(_) | Next::Fail(..)) => ending.push(run.clone()),
+            Ok(Next::Start(_) | Next::Ask(_)) => {}
+            Err(_) => continue,
+        }
+        report.expired.push(Expired { run, step });
+    }
+    Ok(ending)
+}
+
 /// The gate of a run, where it has expired.
 pub fn expired_gate(state: &RunState, now: DateTime<Utc>) -> Option<StepId> {
     match &state.phase {

@@ -1,5 +1,5 @@
 //! Deleting finished runs. Never an unfinished or ambiguous one, and never one whose occurrence could be
-//! admitted again: the schedule's cursor must stand behind it first.
+//! admitted again: the schedule's cursor must stand behind it for good first.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -127,11 +127,13 @@ fn prune_one(
 ) -> Result<bool, EngineError> {
     let disk = &**engine.disk();
     let dir = layout::done_day(day).join(id.as_str());
-    let is_old = |state: &RunState| state.is_finished() && state.updated_at <= before;
+    // A run of a time to come, which a wrong clock has admitted, keeps that time from being admitted again.
+    let is_to_come = |state: &RunState| !state.admitted.manual && state.admitted.occurrence > engine.now();
+    let is_old = |state: &RunState| state.is_finished() && state.updated_at <= before && !is_to_come(state);
     match runs::load_at(disk, &dir, id) {
         Ok(Some(state)) if is_old(&state) => {
             if mode == Mode::Act {
-                admit::cover_occurrence(engine, lock, &state)?;
+                admit::outlive_occurrence(engine, lock, &state)?;
                 runs::remove_tree(disk, &dir)?;
             }
             Ok(true)

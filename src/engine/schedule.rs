@@ -101,7 +101,9 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
     let setback = existing.as_ref().map(|existing| setback(engine, existing, now)).transpose()?.flatten();
     let cursor = match (&setback, &existing) {
         (Some(setback), _) => Some(setback.cursor),
-        (None, Some(existing)) => Some(super::tick::covered(engine, existing)?),
+        (None, Some(removed)) if removed.removed.is_some() => Some(super::tick::covered(engine, removed)?),
+        // What is due under the old definition will have its receipt.
+        (None, Some(existing)) => Some(super::tick::covered(engine, existing)?.max(time::whole_seconds(now))),
         (None, None) => None,
     };
     let trigger = start_of(&request, cursor, now)?;
@@ -110,6 +112,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
         workflow,
         name: request.source.workflow.name.to_string(),
         trigger,
+        asked_start: request.trigger.start,
         policies: request.policies,
         input: request.input,
         env: request.source.env,
@@ -124,6 +127,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
                 cursor,
                 receipts_len: 0,
                 ahead: Vec::new(),
+                deleted_until: None,
                 definition,
                 paused,
                 removed: None,
@@ -155,13 +159,12 @@ fn load_existing(engine: &Engine<'_>, id: &ScheduleId) -> Result<Option<Schedule
 
 fn is_same(existing: &Schedule, request: &Request) -> bool {
     let definition = &existing.definition;
-    let mut asked = request.trigger.clone();
-    if asked.start.is_none() {
-        // The start that was filled in when it was scheduled.
-        asked.start = definition.trigger.definition().start;
-    }
+    // The trigger's own start was filled in or moved when it was scheduled.
+    let asked =
+        trigger::Definition { start: definition.trigger.definition().start, ..request.trigger.clone() };
     definition.workflow == crate::domain::ids::Digest::of(request.source.text.as_bytes())
         && *definition.trigger.definition() == asked
+        && definition.asked_start == request.trigger.start
         && definition.policies == request.policies
         && definition.input == request.input
         && definition.env == request.source.env
@@ -301,9 +304,9 @@ pub fn alter(
             schedule.removed = change();
         }
         Alteration::Rewind => {
-            schedule.cursor = super::tick::covered(engine, &schedule)?;
+            let covered = Schedule { cursor: super::tick::covered(engine, &schedule)?, ..schedule.clone() };
             match setback(engine, &schedule, now)? {
-                Some(setback) if schedule.is_ahead_of(now) => {
+                Some(setback) if covered.is_ahead_of(now) && setback.cursor < covered.cursor => {
                     set_back(engine, &lock, &mut schedule, setback)?;
                 }
                 Some(_) | None => return Ok((schedule, false)),
@@ -319,7 +322,7 @@ pub fn alter(
 struct Setback {
     /// The receipts that stay true.
     receipts: Vec<Unrun>,
-    /// Now, or what there are receipts for from before the definition.
+    /// Now, or what there are receipts for from before the definition, or where runs were deleted.
     cursor: DateTime<Utc>,
 }
 
@@ -335,22 +338,28 @@ fn setback(
     if super::tick::covered(engine, schedule)? <= now {
         return Ok(None);
     }
-    let to = time::whole_seconds(now);
+    let now = time::whole_seconds(now);
+    let to = schedule.deleted_until.map_or(now, |deleted| deleted.max(now));
     let trigger = &schedule.definition.trigger;
     let receipts = receipts_until(engine, schedule, to.max(trigger.initial_cursor()))?;
     let cursor = receipts.last().map_or(to, |receipt| receipt.times.last.max(to));
     Ok(Some(Setback { receipts, cursor }))
 }
 
-/// Sets the cursor back. What was told of times to come is taken back first, so that a crash in between
-/// leaves a cursor that is still ahead, to be set back again. The times that have become runs are
-/// remembered, because the cursor stands for them no more.
+/// Sets the cursor back. What was told of times to come is taken back while the cursor still stands for it,
+/// so that a crash in between leaves a cursor that is ahead, to be set back again. The times that have
+/// become runs are remembered, because the cursor stands for them no more.
 fn set_back(
     engine: &Engine<'_>,
     lock: &StoreLock<'_>,
     schedule: &mut Schedule,
     Setback { receipts, cursor }: Setback,
 ) -> Result<(), EngineError> {
+    let covered = super::tick::covered(engine, schedule)?;
+    if schedule.cursor < covered {
+        schedule.advance(covered);
+        schedules::save(lock, &**engine.disk(), schedule)?;
+    }
     schedule.ahead = ran_after(engine, schedule, cursor)?;
     schedule.receipts_len = schedules::replace_history(lock, &**engine.disk(), &schedule.id, &receipts)?;
     schedule.cursor = cursor;

@@ -192,7 +192,11 @@ fn dry_run(
         let recovery = recover::recover_all(engine, lock, Mode::DryRun)?;
         report.recovered = recovery.items;
     }
-    let survey = survey(engine, report.now, report)?;
+    let ending = expire::foresee(engine, report.now, report)?;
+    let mut survey = survey(engine, report.now, report)?;
+    for unfinished in survey.unfinished.values_mut() {
+        unfinished.retain(|(_, unfinished)| !ending.contains(&unfinished.run));
+    }
     let due = plan_all(engine, report.now, &survey, report)?;
     for Due { schedule, plan, .. } in &due {
         for receipt in &plan.receipts {

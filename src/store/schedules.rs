@@ -30,6 +30,8 @@ struct ScheduleFile {
     workflow: String,
     name: String,
     trigger: TriggerFile,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    asked_start: Option<String>,
     overlap: String,
     catchup: String,
     catchup_limit: Option<u64>,
@@ -41,6 +43,8 @@ struct ScheduleFile {
     receipts_len: u64,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     ahead: Vec<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    deleted_until: Option<String>,
     paused: Option<ChangeFile>,
     removed: Option<ChangeFile>,
     created_at: String,
@@ -378,6 +382,7 @@ fn file_of(schedule: &Schedule) -> ScheduleFile {
         workflow: definition.workflow.to_string(),
         name: definition.name.clone(),
         trigger: trigger_file_of(definition.trigger.definition()),
+        asked_start: definition.asked_start.map(time::format_instant),
         overlap: overlap_word(overlap).to_owned(),
         catchup: catchup.to_owned(),
         catchup_limit,
@@ -388,6 +393,7 @@ fn file_of(schedule: &Schedule) -> ScheduleFile {
         cursor: time::format_instant(schedule.cursor),
         receipts_len: schedule.receipts_len,
         ahead: schedule.ahead.iter().copied().map(time::format_instant).collect(),
+        deleted_until: schedule.deleted_until.map(time::format_instant),
         paused: schedule.paused.as_ref().map(change_file_of),
         removed: schedule.removed.as_ref().map(change_file_of),
         created_at: time::format_instant(schedule.created_at),
@@ -438,6 +444,7 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
             workflow: file.workflow.parse().map_err(|e: crate::domain::ids::InvalidId| e.to_string())?,
             name: file.name,
             trigger: Trigger::new(trigger_of(&file.trigger)?),
+            asked_start: file.asked_start.map(|text| instant(&text)).transpose()?,
             policies: Policies {
                 overlap: overlap(&file.overlap)
                     .ok_or_else(|| format!("overlap {:?} is unknown", file.overlap))?,
@@ -451,6 +458,7 @@ fn schedule_of(file: ScheduleFile) -> Result<Schedule, String> {
         cursor: instant(&file.cursor)?,
         receipts_len: file.receipts_len,
         ahead: file.ahead.iter().map(|text| instant(text)).collect::<Result<_, _>>()?,
+        deleted_until: file.deleted_until.map(|text| instant(&text)).transpose()?,
         paused: file.paused.map(change_of).transpose()?,
         removed: file.removed.map(change_of).transpose()?,
         created_at: instant(&file.created_at)?,

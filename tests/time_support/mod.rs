@@ -11,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     process::{Child, Command, Output, Stdio},
     sync::{Arc, Mutex},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use chrono::{DateTime, Utc};
@@ -160,6 +160,19 @@ impl Bench {
     pub fn tick(&self, now: &str, more: &[&str]) -> Value {
         let args: Vec<&str> = ["tick", "--now", now].into_iter().chain(more.iter().copied()).collect();
         self.json(&args)
+    }
+
+    /// Ticks until something is admitted, and gives the report of that tick.
+    #[track_caller]
+    pub fn tick_until_admitted(&self) -> Value {
+        let limit = Instant::now() + Duration::from_secs(60);
+        loop {
+            let report = self.json(&["tick"]);
+            if report["admitted"] != serde_json::json!([]) {
+                return report;
+            }
+            assert!(Instant::now() < limit, "nothing becomes due: {report}");
+        }
     }
 
     /// The lines of a file beside the store; none where it does not exist.

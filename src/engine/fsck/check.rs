@@ -82,6 +82,8 @@ pub(super) struct Check<'a> {
 pub(super) struct KnownSchedule {
     /// None where the definition cannot be read.
     pub(super) cursor: Option<DateTime<Utc>>,
+    /// The times after the cursor that it remembers to be runs.
+    pub(super) ahead: Vec<DateTime<Utc>>,
     pub(super) has_history: bool,
 }
 

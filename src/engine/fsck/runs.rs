@@ -242,8 +242,8 @@ fn check_schedule(check: &mut Check<'_>, path: &Path, state: &RunState) {
     };
     let RunIdParts::Occurrence { at, .. } = state.admitted.run.parts() else { return };
     let behind = schedule.cursor.is_some_and(|cursor| cursor < at);
-    // After a clock that ran ahead and a rewind, the runs of that time are ahead of the cursor.
-    if behind && state.is_finished() && at <= check.now {
+    // After a clock that ran ahead and a rewind, the schedule remembers the runs ahead of the cursor.
+    if behind && state.is_finished() && !schedule.ahead.contains(&at) {
         let what = format!("the run is finished, and the cursor of {id} is still before its time");
         check.error(path, what, "the next tick puts that right; do not prune before");
     }

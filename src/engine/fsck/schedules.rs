@@ -63,8 +63,9 @@ fn check_schedule(check: &mut Check<'_>, id: &ScheduleId, dir: &Path) {
     if has_history {
         check_history(check, id, schedule.as_ref(), &history);
     }
-    let cursor = schedule.map(|schedule| schedule.cursor);
-    check.schedules.insert(id.clone(), KnownSchedule { cursor, has_history });
+    let (cursor, ahead) = schedule.map(|schedule| (schedule.cursor, schedule.ahead)).unzip();
+    let ahead = ahead.unwrap_or_default();
+    check.schedules.insert(id.clone(), KnownSchedule { cursor, ahead, has_history });
 }
 
 /// The rule that was broken, without the path that the finding names already.
