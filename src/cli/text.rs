@@ -217,16 +217,13 @@ pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut used = 0;
     for word in text.split_whitespace() {
         let columns = word.width();
-        match lines.last_mut().filter(|_| used + 1 + columns <= width) {
-            Some(line) => {
-                line.push(' ');
-                line.push_str(word);
-                used += 1 + columns;
-            }
-            None => {
-                lines.push(word.to_owned());
-                used = columns;
-            }
+        if let Some(line) = lines.last_mut().filter(|_| used + 1 + columns <= width) {
+            line.push(' ');
+            line.push_str(word);
+            used += 1 + columns;
+        } else {
+            lines.push(word.to_owned());
+            used = columns;
         }
     }
     lines

@@ -138,7 +138,9 @@ fn troubles(session: &Session<'_>, view: &StatusView, now: DateTime<Utc>) {
         }
         out.command(2, &session.command(&format!("logs {}", run.run)));
     }
-    for warning in &view.warnings {
+    // What only says again that a run above was abandoned is left out.
+    let is_new = |warning: &&String| !view.abandoned.iter().any(|run| warning.contains(run.run.as_str()));
+    for warning in view.warnings.iter().filter(is_new) {
         out.paragraph(0, &format!("warning: {}", text::one_line(warning)), Tone::Waiting);
     }
 }
