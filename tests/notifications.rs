@@ -81,7 +81,7 @@ fn each_end_of_an_attempt_is_told_with_names_and_the_run_on_stdin() {
     );
     let file = test.workflow(&notification, GATE);
     test.call(&["run", &file, "--id", "a"]);
-    assert_eq!(test.read("told"), "a interrupted interrupt ask none\n");
+    assert_eq!(test.read("told"), "a interrupted ask none\n");
     let told: serde_json::Value = serde_json::from_str(&test.read("told.json")).unwrap();
     assert_eq!((&told["run"], &told["interrupt"]["question"]), (&"a".into(), &"Well?".into()));
     test.call(&["resume", "a", "--outcome", "yes"]);
@@ -90,7 +90,7 @@ fn each_end_of_an_attempt_is_told_with_names_and_the_run_on_stdin() {
     assert_eq!(output.status.code(), Some(1));
     let told = test.read("told");
     let told: Vec<_> = told.lines().skip(1).collect();
-    assert_eq!(told, ["a completed work none", "b interrupted interrupt ask none", "b failed fail ask none"]);
+    assert_eq!(told, ["a completed work none", "b interrupted ask none", "b failed fail ask none"]);
     assert_eq!(test.logs(), Vec::<PathBuf>::new(), "what said nothing leaves nothing");
 }
 

@@ -155,6 +155,14 @@ impl Observer for Progress<'_> {
         self.rested(run);
     }
 
+    fn notifying(&self, run: &RunId) {
+        self.model().runs.insert(run.clone(), Line::now("notification".to_owned()));
+    }
+
+    fn notified(&self, run: &RunId) {
+        self.model().runs.remove(run);
+    }
+
     fn notification_failed(&self, run: &RunId, why: &str) {
         self.suspend(|| self.out.warn(&format!("run {run}: a notification failed: {why}")));
     }

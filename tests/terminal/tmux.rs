@@ -2,6 +2,7 @@
 
 use std::{
     env,
+    fmt::Write as _,
     process::{Command, Output},
     sync::atomic::{AtomicU32, Ordering},
     thread,
@@ -40,7 +41,7 @@ impl Screen {
             test.root().display()
         );
         for (name, value) in variables {
-            shell.push_str(&format!(" {name}='{value}'"));
+            let _ = write!(shell, " {name}='{value}'");
         }
         shell.push_str(" sh");
         let (x, y) = (columns.to_string(), rows.to_string());

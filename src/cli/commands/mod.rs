@@ -240,6 +240,7 @@ impl Session<'_> {
             .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
     }
 
+    #[allow(clippy::unused_self, reason = "reads like `load`")]
     fn find(&self, store: &Store, text: &str, names: Names) -> Result<RunId, Failure> {
         find_run(store, text, names).map_err(|error| Failure::of(&error))
     }
@@ -349,6 +350,7 @@ fn or_forever(wait: Option<Duration>) -> Duration {
     wait.unwrap_or(Duration::MAX)
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "they are made for it")]
 fn items(values: Vec<Value>) -> Value {
     json!({ "items": values })
 }

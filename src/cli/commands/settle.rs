@@ -11,6 +11,7 @@ use crate::{
         table::Tone,
         text,
     },
+    domain::ids::RunId,
     engine::{
         EngineError, cancel as engine_cancel, notify,
         query::Names,
@@ -78,7 +79,7 @@ fn fail_with(error: &EngineError, what: &str) -> Failure {
 /// A decision of recovery in JSON.
 pub(super) fn decision(item: &Recovered) -> Value {
     json!({
-        "run": item.run.as_ref().map(|run| run.as_str()),
+        "run": item.run.as_ref().map(RunId::as_str),
         "decision": item.decision.as_str(),
         "detail": item.detail,
     })
