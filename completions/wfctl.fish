@@ -54,7 +54,7 @@ complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "pause" -d 'Pause a sche
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "unpause" -d 'End the pause of a schedule'
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "remove" -d 'Remove a schedule and keep its runs'
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "rewind" -d 'Set a cursor that is ahead of the clock back to now'
-complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "status" -d 'Show capacity, queue, open gates and what is due next'
+complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "status" -d 'Show what runs, what waits for you, what went wrong and what is next'
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "schedules" -d 'List schedules'
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "list" -d 'List runs, newest first'
 complete -c wfctl -n "__fish_wfctl_needs_command" -f -a "history" -d 'List what happened to occurrences, newest first'

@@ -3,6 +3,8 @@
 //!
 //! After a change of the command line: `WFCTL_REGENERATE=1 cargo test --test generated_files`
 
+#![allow(clippy::unwrap_used)] // the rule exempts test functions, but not what they share
+
 use std::{
     collections::BTreeMap,
     env, fs,
@@ -19,6 +21,10 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
+/// What helps where a file differs.
+const HINT: &str = "run `WFCTL_REGENERATE=1 cargo test --test generated_files`, or\n\
+    `cargo run -- man man && cargo run -- completions bash > completions/wfctl.bash` and so on, and commit";
+
 /// Fails where the folder does not hold exactly these files with this extension; writes them where asked to.
 fn compare(folder: &str, generated: &BTreeMap<String, Vec<u8>>, is_generated: impl Fn(&str) -> bool) {
     let folder = root().join(folder);
@@ -28,8 +34,6 @@ fn compare(folder: &str, generated: &BTreeMap<String, Vec<u8>>, is_generated: im
             fs::write(folder.join(name), content).unwrap();
         }
     }
-    const HINT: &str = "run `WFCTL_REGENERATE=1 cargo test --test generated_files`, or\n\
-        `cargo run -- man man && cargo run -- completions bash > completions/wfctl.bash` and so on, and commit";
     for (name, content) in generated {
         let committed = fs::read(folder.join(name)).unwrap_or_default();
         assert!(committed == *content, "{name} is not what is generated now; {HINT}");

@@ -27,8 +27,8 @@ use super::{
 const BUFFER: usize = 64 * 1024;
 /// The width of the names of fields.
 const NAMES: usize = 12;
-/// As wide, and empty.
-const HANGING: &str = "            ";
+/// The width of the words of reports.
+pub const WORDS: usize = 10;
 /// Of a terminal that does not tell.
 const DEFAULT_WIDTH: u16 = 80;
 /// A narrower terminal than this is not fitted to.
@@ -190,12 +190,21 @@ impl Output {
 
     /// A line `name: value` of the result, the value in a tone; it goes on below where the terminal is narrow.
     pub fn field(&self, name: &str, value: &str, tone: Tone) {
-        let label = format!("{:<NAMES$}", format!("{name}:"));
-        let mut lead = label.as_str();
+        let mut lead = format!("{:<NAMES$}", format!("{name}:"));
         for line in self.fit(value, NAMES) {
             let line = self.paint(&line, tone);
             self.stdout.lock().put(format!("{}\n", format!("{lead}{line}").trim_end()).as_bytes());
-            lead = HANGING;
+            lead = " ".repeat(NAMES);
+        }
+    }
+
+    /// A line of a report: a word in its tone, and what it is about, which goes on below where the terminal is
+    /// narrow.
+    pub fn entry(&self, word: &str, tone: Tone, text: &str) {
+        let mut lead = self.paint(&format!("{:<WORDS$}", text::escape(word)), tone);
+        for line in self.fit(text, WORDS) {
+            self.stdout.lock().put(format!("{lead}{line}\n").as_bytes());
+            lead = " ".repeat(WORDS);
         }
     }
 

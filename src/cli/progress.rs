@@ -9,12 +9,14 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Write as _,
+    io::{self, Write as _},
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle, TermLike};
 
 use super::{output::Output, text};
 use crate::{
@@ -26,6 +28,8 @@ use crate::{
 const PATIENCE: Duration = Duration::from_millis(300);
 /// How often it is drawn.
 const REDRAW: Duration = Duration::from_millis(250);
+/// Room at the end of each line, for what the terminal shows of two Ctrl-C.
+const MARGIN: usize = 5;
 /// How many cells the bar has.
 const BAR: usize = 16;
 
@@ -151,6 +155,14 @@ impl Observer for Progress<'_> {
         self.rested(run);
     }
 
+    fn notifying(&self, run: &RunId) {
+        self.model().runs.insert(run.clone(), Line::now("notification".to_owned()));
+    }
+
+    fn notified(&self, run: &RunId) {
+        self.model().runs.remove(run);
+    }
+
     fn notification_failed(&self, run: &RunId, why: &str) {
         self.suspend(|| self.out.warn(&format!("run {run}: a notification failed: {why}")));
     }
@@ -182,7 +194,7 @@ fn draw(shared: &Shared, bar: &ProgressBar) {
             return;
         }
         if pause == PATIENCE {
-            bar.set_draw_target(ProgressDrawTarget::stderr());
+            bar.set_draw_target(ProgressDrawTarget::term_like(Box::new(Frame::default())));
         }
         pause = REDRAW;
         let (rows, columns) = console_size();
@@ -192,6 +204,69 @@ fn draw(shared: &Shared, bar: &ProgressBar) {
         bar.set_message(lines.join("\n"));
         bar.tick();
         model = shared.model();
+    }
+}
+
+/// Draws on stderr, a frame at a time.
+///
+/// The cursor stays behind the text of the last line and not at the edge of the terminal, where the `^C` that
+/// the terminal itself shows would push it into the next line, and a line of progress would be left behind.
+#[derive(Debug, Default)]
+struct Frame(Mutex<String>);
+
+impl Frame {
+    fn add(&self, piece: std::fmt::Arguments<'_>) -> io::Result<()> {
+        let mut frame = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        frame.write_fmt(piece).map_err(io::Error::other)
+    }
+
+    fn step(&self, count: usize, direction: char) -> io::Result<()> {
+        if count == 0 { Ok(()) } else { self.add(format_args!("\u{1b}[{count}{direction}")) }
+    }
+}
+
+impl TermLike for Frame {
+    fn width(&self) -> u16 {
+        console_size().1.try_into().unwrap_or(u16::MAX)
+    }
+
+    fn height(&self) -> u16 {
+        console_size().0.try_into().unwrap_or(u16::MAX)
+    }
+
+    fn move_cursor_up(&self, n: usize) -> io::Result<()> {
+        self.step(n, 'A')
+    }
+
+    fn move_cursor_down(&self, n: usize) -> io::Result<()> {
+        self.step(n, 'B')
+    }
+
+    fn move_cursor_right(&self, n: usize) -> io::Result<()> {
+        self.step(n, 'C')
+    }
+
+    fn move_cursor_left(&self, n: usize) -> io::Result<()> {
+        self.step(n, 'D')
+    }
+
+    fn write_line(&self, s: &str) -> io::Result<()> {
+        self.add(format_args!("{s}\n"))
+    }
+
+    fn write_str(&self, s: &str) -> io::Result<()> {
+        self.add(format_args!("{s}"))
+    }
+
+    fn clear_line(&self) -> io::Result<()> {
+        self.add(format_args!("\r\u{1b}[2K"))
+    }
+
+    fn flush(&self) -> io::Result<()> {
+        let frame = std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut stderr = io::stderr().lock();
+        stderr.write_all(frame.trim_end_matches(' ').as_bytes())?;
+        stderr.flush()
     }
 }
 
@@ -211,7 +286,7 @@ impl Line {
     fn render(&self, run: &RunId, now: Instant, id_width: usize, columns: usize) -> Vec<String> {
         let elapsed = elapsed(now.saturating_duration_since(self.since));
         let one = format!("{:<id_width$}  {}  {elapsed}", run.as_str(), self.doing);
-        if one.len() < columns {
+        if one.len() + MARGIN <= columns {
             vec![one]
         } else {
             vec![run.to_string(), format!("  {}  {elapsed}", self.doing)]
@@ -244,7 +319,7 @@ impl Model {
         }
         lines.extend(self.overall(self.runs.len() - shown));
         for line in &mut lines {
-            cut(line, columns.saturating_sub(1).max(1));
+            cut(line, columns.saturating_sub(MARGIN).max(1));
         }
         lines
     }
@@ -294,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_small_terminal_shows_what_it_has_room_for() {
-        let lines = model().lines(Instant::now(), 5, 30);
+        let lines = model().lines(Instant::now(), 5, 34);
         assert_eq!(lines[..2], ["nightly@20261201T040000Z", "  extract  0s"]);
         assert!(lines.iter().all(|line| line.len() < 30), "{lines:?}");
         let lines = model().lines(Instant::now(), 1, 1);

@@ -17,8 +17,12 @@ use super::text;
 /// The narrowest that a column gets which gives way.
 const WRAPPED_WIDTH: u16 = 12;
 const WRAPPED: usize = WRAPPED_WIDTH as usize;
+/// The width of an exact time.
+const MOMENT_WIDTH: u16 = 20;
+const MOMENT: usize = MOMENT_WIDTH as usize;
 /// Between two columns.
-const GAP: usize = 2;
+const PADDING: u16 = 2;
+const GAP: usize = PADDING as usize;
 
 /// What becomes of a cell that is wider than its column may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,6 +31,8 @@ pub enum Fit {
     Whole,
     /// It goes on in the next line.
     Wrap,
+    /// As `Wrap`, but an exact time stays whole and only the relative one goes on below.
+    Moment,
     /// Nothing, and it stands on the right: numbers.
     Number,
 }
@@ -166,6 +172,7 @@ impl Table {
             let content = content.max(name.width());
             match fit {
                 Fit::Wrap => content.min(WRAPPED),
+                Fit::Moment => content.min(MOMENT),
                 Fit::Whole | Fit::Number => content,
             }
         });
@@ -205,20 +212,24 @@ impl Table {
             layout.force_no_tty();
         }
         match width {
-            Some(width) => layout.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
+            // What pads the last column is cut off again.
+            Some(width) => layout
+                .set_content_arrangement(ContentArrangement::Dynamic)
+                .set_width(width.saturating_add(PADDING)),
             None => layout.set_content_arrangement(ContentArrangement::Disabled),
         };
         let heading = |(name, _): &(&str, Fit)| comfy_table::Cell::new(name).add_attribute(Attribute::Bold);
         layout.set_header(self.columns.iter().map(heading));
         for row in &self.rows {
-            layout.add_row(row.iter().map(layout_cell));
+            layout.add_row(row.iter().zip(&self.columns).map(|(cell, (_, fit))| layout_cell(cell, *fit)));
         }
         for (column, (_, fit)) in layout.column_iter_mut().zip(&self.columns) {
-            column.set_padding((0, 2)); // GAP
+            column.set_padding((0, PADDING));
             match fit {
-                Fit::Wrap => {
-                    column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WRAPPED_WIDTH)))
-                }
+                Fit::Wrap => column
+                    .set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WRAPPED_WIDTH + PADDING))),
+                Fit::Moment => column
+                    .set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(MOMENT_WIDTH + PADDING))),
                 Fit::Whole | Fit::Number => column.set_constraint(ColumnConstraint::ContentWidth),
             };
             if *fit == Fit::Number {
@@ -227,15 +238,23 @@ impl Table {
         }
         let mut text = String::new();
         for line in layout.lines() {
-            text.push_str(line.trim_end());
+            text.push_str(&line.trim_end().replace(UNBROKEN, " "));
             text.push('\n');
         }
         text
     }
 }
 
-fn layout_cell(cell: &Cell) -> comfy_table::Cell {
-    let layout = comfy_table::Cell::new(&cell.text);
+/// Keeps words together while lines are broken; a space again in the end.
+const UNBROKEN: char = '\u{a0}';
+
+fn layout_cell(cell: &Cell, fit: Fit) -> comfy_table::Cell {
+    let layout = match cell.text.split_once(" (").filter(|_| fit == Fit::Moment) {
+        Some((exact, relative)) => {
+            comfy_table::Cell::new(format!("{exact} ({}", relative.replace(' ', &UNBROKEN.to_string())))
+        }
+        None => comfy_table::Cell::new(&cell.text),
+    };
     match cell.tone {
         Tone::Plain => layout,
         Tone::Good => layout.fg(comfy_table::Color::DarkGreen),
@@ -266,9 +285,8 @@ mod tests {
         assert_eq!(
             sample().render(Some(80), false),
             "RUN                              STATUS       QUESTION\n\
-             nightly-report@20261201T040000Z  interrupted  Publish the report that the\n\
-             \x20                                             whole department waits\n\
-             \x20                                             for?\\u{1b}[2J\n\
+             nightly-report@20261201T040000Z  interrupted  Publish the report that the whole\n\
+             \x20                                             department waits for?\\u{1b}[2J\n\
              b                                failed       -\n"
         );
         assert_eq!(sample().render(None, false).lines().count(), 3);

@@ -215,21 +215,34 @@ pub fn elapsed(span: Duration) -> String {
 pub fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut used = 0;
-    for word in text.split_whitespace() {
+    for word in &words(text) {
         let columns = word.width();
-        match lines.last_mut().filter(|_| used + 1 + columns <= width) {
-            Some(line) => {
-                line.push(' ');
-                line.push_str(word);
-                used += 1 + columns;
-            }
-            None => {
-                lines.push(word.to_owned());
-                used = columns;
-            }
+        if let Some(line) = lines.last_mut().filter(|_| used + 1 + columns <= width) {
+            line.push(' ');
+            line.push_str(word);
+            used += 1 + columns;
+        } else {
+            lines.push(word.to_owned());
+            used = columns;
         }
     }
     lines
+}
+
+/// The words of a text; a short remark in parentheses, such as `(3 min ago)`, is one.
+fn words(text: &str) -> Vec<String> {
+    const SHORT: usize = 16;
+    let mut words: Vec<String> = Vec::new();
+    let mut rest = text.trim_start();
+    while !rest.is_empty() {
+        let remark = rest.strip_prefix('(').and_then(|inner| inner.find(')')).map(|at| at + 2);
+        let is_short = |len: &usize| *len <= SHORT;
+        let from = remark.filter(is_short).unwrap_or(0);
+        let end = rest[from..].find(char::is_whitespace).map_or(rest.len(), |at| from + at);
+        words.push(rest[..end].to_owned());
+        rest = rest[end..].trim_start();
+    }
+    words
 }
 
 /// A word as a shell reads it back: quoted where it must be.
@@ -302,6 +315,7 @@ mod tests {
     fn long_texts_are_broken_between_words() {
         assert_eq!(wrap("Publish the  report?", 12), ["Publish the", "report?"]);
         assert_eq!(wrap("see nightly@20261201T040000Z now", 8), ["see", "nightly@20261201T040000Z", "now"]);
+        assert_eq!(wrap("at 04:00 (3 min ago), or so", 14), ["at 04:00", "(3 min ago),", "or so"]);
         assert_eq!(wrap("世界 世界 世界", 9), ["世界 世界", "世界"]);
         assert_eq!(wrap("", 9), [""; 0]);
     }

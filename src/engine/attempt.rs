@@ -57,6 +57,10 @@ pub trait Observer: Sync {
     fn waiting(&self, _run: &RunId, _step: &StepId, _delay: Duration) {}
     /// The attempt ended.
     fn ended(&self, _run: &RunId) {}
+    /// A notification about the run begins; it holds no slot.
+    fn notifying(&self, _run: &RunId) {}
+    /// The notification is over, however it went.
+    fn notified(&self, _run: &RunId) {}
     /// A notification about the run failed; the run itself is as it was.
     fn notification_failed(&self, _run: &RunId, _why: &str) {}
 }

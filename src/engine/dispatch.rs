@@ -355,11 +355,11 @@ impl<'e> Queue<'e> {
                     None => return,
                 },
             };
+            self.observer.queued(self.len());
             let run = prepared.attempt.run().clone();
             let ended = prepared.attempt.execute(self.engine, &prepared.watch, self.observer);
             self.supervisor.remove(&run);
             self.settled(&run, &ended);
-            self.observer.queued(self.len());
             if let Some(state) = ended.as_ref().ok().and_then(Ended::state)
                 && let Ok(workflow) = self.workflow(&state.admitted.workflow)
                 && notify::command(&workflow, state).is_some()

@@ -167,7 +167,10 @@ fn call(
             return;
         }
     };
-    match execute(engine, state, workflow, command, &log.file) {
+    observer.notifying(run);
+    let executed = execute(engine, state, workflow, command, &log.file);
+    observer.notified(run);
+    match executed {
         Ok(()) => log.remove_if_empty(engine, state),
         Err(failed) => {
             let _ = writeln!(log.file, "wfctl: the notification failed: {failed}");
@@ -251,7 +254,7 @@ fn environment(engine: &Engine<'_>, state: &RunState, workflow: &Workflow) -> Ve
         env.insert(name.into(), value);
     }
     let (step, reason) = match &state.phase {
-        Phase::Interrupted(gate) => (Some(&gate.asked.step), "interrupt"),
+        Phase::Interrupted(gate) => (Some(&gate.asked.step), ""),
         Phase::Failed(failure) => {
             (state.steps.last().map(|step| &step.step).or(state.last_step.as_ref()), failure.reason.as_str())
         }

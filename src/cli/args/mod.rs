@@ -219,7 +219,10 @@ pub enum Command {
     ///
     /// For after a tick while the clock was wrong. It goes back to now, never further.
     Rewind(ScheduleIdArgs),
-    /// Show capacity, queue, open gates and what is due next
+    /// Show what runs, what waits for you, what went wrong and what is next
+    ///
+    /// Each with the command that helps. Of runs that failed for a known reason only those of the last day are
+    /// shown, and only if they are among the newest 100 runs.
     Status,
     /// List schedules
     Schedules(PageArgs),
@@ -233,6 +236,9 @@ pub enum Command {
     /// Show a run: status, attempts, steps, gate
     Show(ShowArgs),
     /// Print the output of a run's steps
+    ///
+    /// As it is, or with control characters made visible on a terminal. Headers tell steps apart where there are
+    /// several and a terminal shows them, or with -v.
     Logs(LogsArgs),
     /// Print upcoming occurrences
     ///
@@ -253,6 +259,10 @@ pub enum Command {
     /// Exits 65 if anything is wrong, and names it.
     Fsck,
     /// Print metrics in the Prometheus text format
+    ///
+    /// Everything unfinished is counted. Finished runs, skipped and missed times are counted where they are
+    /// nominally of today or yesterday (UTC), and of finished runs the newest 10000 at most, so that the cost does
+    /// not grow with history; therefore all metrics are gauges.
     Metrics(MetricsArgs),
     /// Print a completion script
     Completions(CompletionsArgs),

@@ -350,6 +350,7 @@ fn or_forever(wait: Option<Duration>) -> Duration {
     wait.unwrap_or(Duration::MAX)
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "they are made for it")]
 fn items(values: Vec<Value>) -> Value {
     json!({ "items": values })
 }

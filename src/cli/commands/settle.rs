@@ -8,6 +8,7 @@ use crate::{
         args::{CancelArgs, ConfigArgs, DrainArgs, PruneArgs, RecoverArgs, ResolveArgs, RetryArgs},
         error::Failure,
         progress::Progress,
+        table::Tone,
         text,
     },
     domain::ids::RunId,
@@ -50,7 +51,7 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
         session.out.json(&super::items(items.iter().map(decision).collect()));
     } else {
         for item in &items {
-            session.out.line(&decision_line(item));
+            session.out.paragraph(0, &decision_line(item), Tone::of_status(item.decision.as_str()));
             if let (Decision::Ambiguous, Some(run)) = (item.decision, &item.run) {
                 for command in session.resolve_commands(run.as_str()) {
                     session.out.command(2, &command);

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{Done, Session, settle, show_gate_commands};
 use crate::{
-    cli::{args::TickArgs, error::Failure, progress::Progress, text},
+    cli::{args::TickArgs, error::Failure, output::WORDS, progress::Progress, table::Tone, text},
     domain::{ids::RunId, time::format_instant, trigger::Zone},
     engine::{
         Engine, EngineError,
@@ -207,11 +207,11 @@ fn reason(state: &RunState) -> Option<&'static str> {
 /// Prints the report; quietly, only what needs a person.
 fn print(session: &Session<'_>, store: &Store, report: &Report) {
     let quiet = session.global.quiet;
-    let line = |text: &str| session.out.line(text);
+    let entry = |word: &str, text: String| session.out.entry(word, tone(word), &text);
     for item in &report.recovered {
         let needs_person = matches!(item.decision, Decision::Ambiguous | Decision::Corrupt);
         if needs_person || !quiet {
-            line(&format!("recovered {}", settle::decision_line(item)));
+            entry("recovered", settle::decision_line(item));
         }
         if let (Decision::Ambiguous, Some(run)) = (item.decision, &item.run) {
             print_resolve(session, run);
@@ -219,7 +219,7 @@ fn print(session: &Session<'_>, store: &Store, report: &Report) {
     }
     for gate in &report.expired {
         if !quiet {
-            line(&format!("expired   {}: gate {}", gate.run, gate.step));
+            entry("expired", format!("{}: gate {}", gate.run, gate.step));
         }
         // What came of it may need a person: the run may have failed, or the next gate be open.
         if let Ok(Some(state)) = runs::load(&**store.disk(), &gate.run) {
@@ -228,13 +228,13 @@ fn print(session: &Session<'_>, store: &Store, report: &Report) {
     }
     if !quiet {
         for (_, run, _) in &report.admitted {
-            line(&format!("admitted  {run}"));
+            entry("admitted", run.to_string());
         }
         for (schedule, times, by) in &report.skipped {
-            line(&format!("skipped   {schedule} {}: {by} is in the way", span(times)));
+            entry("skipped", format!("{schedule} {}: {by} is in the way", span(times)));
         }
         for (schedule, times, reason) in &report.missed {
-            line(&format!("missed    {schedule} {}: {}", span(times), schedules::missed_word(*reason)));
+            entry("missed", format!("{schedule} {}: {}", span(times), schedules::missed_word(*reason)));
         }
     }
     for run in &report.runs {
@@ -254,31 +254,50 @@ fn print_run(session: &Session<'_>, run: &Executed, quiet: bool) {
     if let Some(state) = ended.state() {
         print_state(session, state, quiet);
     } else {
-        session.out.line(&format!("fenced    {}: stopped; what became of it is decided by", run.run));
-        session.out.command(INDENT, &session.command(&format!("recover --run {}", run.run)));
+        session.out.entry(
+            "fenced",
+            tone("fenced"),
+            &format!("{}: stopped; what became of it is decided by", run.run),
+        );
+        session.out.command(WORDS, &session.command(&format!("recover --run {}", run.run)));
     }
 }
 
-/// The width of the word at the beginning of each line.
-const INDENT: usize = 10;
+/// The tone of the word that begins a line.
+fn tone(word: &str) -> Tone {
+    match word {
+        "fenced" => Tone::Bad,
+        "waiting" | "recovered" | "expired" => Tone::Waiting,
+        word => Tone::of_status(word),
+    }
+}
 
 fn print_state(session: &Session<'_>, state: &RunState, quiet: bool) {
     let run = &state.admitted.run;
     match &state.phase {
         Phase::Interrupted(gate) => {
-            session.out.line(&format!("waiting   {run}: {}", text::one_line(&gate.asked.question)));
+            session.out.entry(
+                "waiting",
+                tone("waiting"),
+                &format!("{run}: {}", text::one_line(&gate.asked.question)),
+            );
             let outcomes: Vec<String> = gate.asked.outcomes.iter().map(ToString::to_string).collect();
-            show_gate_commands(session, INDENT, run.as_str(), &outcomes, gate.asked.schema.is_some());
+            show_gate_commands(session, WORDS, run.as_str(), &outcomes, gate.asked.schema.is_some());
         }
         Phase::Failed(failure) => {
-            session.out.line(&format!("failed    {run}: {}", text::one_line(&failure.error)));
+            session.out.entry(
+                "failed",
+                tone("failed"),
+                &format!("{run}: {}", text::one_line(&failure.error)),
+            );
             if failure.unresolved {
                 print_resolve(session, run);
             }
         }
         Phase::Completed { .. } | Phase::Queued(_) | Phase::Executing(_) | Phase::Cancelled { .. } => {
             if !quiet {
-                session.out.line(&format!("{:<9} {run}", state.status().as_str()));
+                let word = state.status().as_str();
+                session.out.entry(word, tone(word), run.as_str());
             }
         }
     }
@@ -286,6 +305,6 @@ fn print_state(session: &Session<'_>, state: &RunState, quiet: bool) {
 
 fn print_resolve(session: &Session<'_>, run: &RunId) {
     for command in session.resolve_commands(run.as_str()) {
-        session.out.command(INDENT, &command);
+        session.out.command(WORDS, &command);
     }
 }

@@ -52,7 +52,7 @@ pub(in crate::cli::commands) fn schedules(session: &Session<'_>, args: &PageArgs
             ("schedule", Fit::Whole),
             ("trigger", Fit::Wrap),
             ("zone", Fit::Wrap),
-            ("next due", Fit::Wrap),
+            ("next due", Fit::Moment),
             ("workflow", Fit::Wrap),
         ];
         let mut table = Table::new(&columns);
@@ -85,7 +85,7 @@ pub(in crate::cli::commands) fn list(session: &Session<'_>, args: &ListArgs) -> 
         list_runs(&store, now, &filter, &page_request(&args.page)).map_err(|error| Failure::of(&error))?;
     print_page(session, &page, || {
         let columns =
-            [("run", Fit::Whole), ("status", Fit::Whole), ("outcome", Fit::Wrap), ("updated", Fit::Wrap)];
+            [("run", Fit::Whole), ("status", Fit::Whole), ("outcome", Fit::Wrap), ("updated", Fit::Moment)];
         let mut table = Table::new(&columns);
         for item in &page.items {
             let outcome = item.outcome.as_deref().or(item.reason);
@@ -129,8 +129,12 @@ pub(in crate::cli::commands) fn history(session: &Session<'_>, args: &HistoryArg
         list_history(&store, &filter, &page_request(&args.page)).map_err(|error| Failure::of(&error))?;
     let now = session.now();
     print_page(session, &page, || {
-        let columns =
-            [("at", Fit::Wrap), ("kind", Fit::Whole), ("run or schedule", Fit::Whole), ("detail", Fit::Wrap)];
+        let columns = [
+            ("at", Fit::Moment),
+            ("kind", Fit::Whole),
+            ("run or schedule", Fit::Whole),
+            ("detail", Fit::Wrap),
+        ];
         let mut table = Table::new(&columns);
         for item in &page.items {
             let subject = item.run.as_deref().or(item.schedule.as_deref());

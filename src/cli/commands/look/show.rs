@@ -111,7 +111,7 @@ fn print_attempts(session: &Session<'_>, attempts: &[AttemptView], now: DateTime
         ("#", Fit::Number),
         ("kind", Fit::Whole),
         ("state", Fit::Whole),
-        ("started", Fit::Wrap),
+        ("started", Fit::Moment),
         ("took", Fit::Number),
         ("slot", Fit::Number),
         ("answer", Fit::Wrap),
@@ -145,7 +145,7 @@ fn print_steps(session: &Session<'_>, steps: &[StepView], now: DateTime<Utc>) {
         ("outcome", Fit::Whole),
         ("ended with", Fit::Wrap),
         ("took", Fit::Number),
-        ("started", Fit::Wrap),
+        ("started", Fit::Moment),
     ];
     let mut table = Table::new(&columns);
     for step in steps {
@@ -209,8 +209,12 @@ fn print_gate(session: &Session<'_>, shown: &RunShow, now: DateTime<Utc>) {
 }
 
 fn print_next(session: &Session<'_>, shown: &RunShow) {
-    for diagnostic in &shown.diagnostics {
-        session.out.paragraph(0, &format!("note: {}", text::one_line(diagnostic)), Tone::Bad);
+    // What ambiguous and abandoned runs need is said below.
+    if shown.interrupt.is_some() && !shown.diagnostics.is_empty() {
+        session.out.heading("Blocked");
+        for diagnostic in &shown.diagnostics {
+            session.out.paragraph(0, &text::one_line(diagnostic), Tone::Bad);
+        }
     }
     let commands = next_commands(session, shown);
     if !commands.is_empty() {

@@ -65,7 +65,7 @@ fn running(session: &Session<'_>, view: &StatusView, now: DateTime<Utc>) {
         ("step", Fit::Whole),
         ("elapsed", Fit::Number),
         ("slot", Fit::Number),
-        ("since", Fit::Wrap),
+        ("since", Fit::Moment),
     ];
     let mut table = Table::new(&columns);
     for slot in view.slots.iter().filter(|slot| slot.state == "live") {
@@ -95,9 +95,9 @@ fn waiting(session: &Session<'_>, view: &StatusView, now: DateTime<Utc>) {
         out.heading("Waiting for an answer");
     }
     for gate in &view.interrupted {
-        let since = text::moment(gate.since.0, now);
-        out.paragraph(0, &format!("{}  {}  since {since}", gate.run, gate.step), Tone::Waiting);
+        out.paragraph(0, &format!("{}  {}", gate.run, gate.step), Tone::Waiting);
         out.paragraph(2, &text::one_line(&gate.question), Tone::Plain);
+        out.paragraph(2, &format!("since {}", text::moment(gate.since.0, now)), Tone::Plain);
         if let Some(at) = gate.expires_at {
             out.paragraph(2, &format!("expires {}", text::moment(at.0, now)), Tone::Plain);
         }
@@ -118,27 +118,30 @@ fn troubles(session: &Session<'_>, view: &StatusView, now: DateTime<Utc>) {
         out.heading("Went wrong");
     }
     for run in &view.ambiguous {
-        let since = text::moment(run.since.0, now);
-        out.paragraph(0, &format!("{}  ambiguous  since {since}", run.run), Tone::Bad);
+        out.paragraph(0, &format!("{}  ambiguous", run.run), Tone::Bad);
         out.paragraph(2, &text::one_line(&run.error), Tone::Plain);
+        out.paragraph(2, &format!("since {}", text::moment(run.since.0, now)), Tone::Plain);
         for command in session.resolve_commands(&run.run) {
             out.command(2, &command);
         }
     }
     for run in &view.abandoned {
-        let since = text::moment(run.since.0, now);
-        out.paragraph(0, &format!("{}  abandoned  began {since}", run.run), Tone::Bad);
+        let step = run.step.as_ref().map_or_else(String::new, |step| format!(" at step {step}"));
+        out.paragraph(0, &format!("{}  abandoned{step}", run.run), Tone::Bad);
+        out.paragraph(2, &format!("began {}", text::moment(run.since.0, now)), Tone::Plain);
         out.command(2, &session.command(&format!("recover --run {}", run.run)));
     }
     for run in &view.failed {
-        let at = text::moment(run.at.0, now);
-        out.paragraph(0, &format!("{}  failed  {at}", run.run), Tone::Bad);
+        out.paragraph(0, &format!("{}  failed", run.run), Tone::Bad);
         if let Some(error) = &run.error {
             out.paragraph(2, &text::one_line(error), Tone::Plain);
         }
+        out.paragraph(2, &format!("at {}", text::moment(run.at.0, now)), Tone::Plain);
         out.command(2, &session.command(&format!("logs {}", run.run)));
     }
-    for warning in &view.warnings {
+    // What only says again that a run above was abandoned is left out.
+    let is_new = |warning: &&String| !view.abandoned.iter().any(|run| warning.contains(run.run.as_str()));
+    for warning in view.warnings.iter().filter(is_new) {
         out.paragraph(0, &format!("warning: {}", text::one_line(warning)), Tone::Waiting);
     }
 }
@@ -157,7 +160,7 @@ fn upcoming(session: &Session<'_>, view: &StatusView, now: DateTime<Utc>) {
             out.command(2, &session.command("list --status queued"));
         }
     }
-    let mut table = Table::new(&[("schedule", Fit::Whole), ("due", Fit::Wrap)]);
+    let mut table = Table::new(&[("schedule", Fit::Whole), ("due", Fit::Moment)]);
     for item in &view.upcoming {
         let due = text::moment(item.due.0, now);
         let due = if item.due.0 <= now { Cell::toned(&due, Tone::Waiting) } else { Cell::from(due) };
