@@ -66,6 +66,15 @@
 //!
 //! | promise | test |
 //! |---|---|
+//! | a run is durable before its step begins, and costs two syncs | `durability_order::a_run_is_durable_before_its_step_begins_and_costs_two_syncs` |
+//! | a step's end is durable before the next step begins | `durability_order::a_steps_end_is_durable_before_the_next_step_begins` |
+//! | the end of a run is durable before its slot is free | `durability_order::the_end_of_a_run_is_durable_before_its_slot_is_free` |
+//! | a started step is ambiguous after a crash, and never started again | `recovery::a_started_step_is_ambiguous_and_never_started_again` |
+//! | an idempotent one is started again with the same key | `recovery::a_started_idempotent_step_is_started_again_with_the_same_key` |
+//! | a finished step is not replayed | `recovery::a_finished_step_is_not_replayed` |
+//! | recovering one run touches nothing else | `recovery::recovering_one_run_touches_nothing_else` |
+//! | a torn last line does not count, wherever it is torn | `recovery::a_torn_last_line_is_ignored_at_every_length_and_cut_off_by_the_next_writer` |
+//! | the damage of one run stays its own | `recovery::a_corrupt_record_is_refused_and_named_while_others_go_on` |
 //! | a cancelled run gives its capacity back and is never replayed | `caller_cancellation::interrupting_a_resume_gives_its_capacity_back_and_never_replays` |
 //! | what cannot be reconciled keeps marker and slot, and is said | `caller_cancellation::what_cannot_be_reconciled_keeps_marker_and_slot_and_says_so` |
 //! | a slot that is not ours any more is not released | `caller_cancellation::a_slot_that_is_not_ours_any_more_is_not_released` |
@@ -77,17 +86,20 @@
 //! | a draining store does not consume an answer | `fence::draining_rejects_a_resume_without_consuming_the_answer` |
 //! | orphans count as capacity until they are gone | `slots::an_orphan_counts_as_capacity_until_it_is_gone` |
 //! | lowering the capacity kills nothing | `slots::lowering_the_capacity_kills_nothing_and_is_honoured_at_once` |
+//! | a step gets the environment that is promised, nothing else | `execution::a_step_gets_the_environment_that_is_promised_and_nothing_else` |
 //! | a step inherits its streams and its slot, nothing else | `process::a_step_inherits_its_streams_and_its_slot_and_nothing_else` |
 //! | a process that left its group and session is found and joined | `process::a_process_in_another_session_is_found_by_the_descriptor` |
 //! | a step cannot hide by closing or unlocking what it inherited | `process::unlocking_the_descriptor_hides_nobody` |
 //! | a stop never hits what is being started for another run | `process::a_stop_never_hits_what_is_being_started_for_another_run` |
 //! | triggers agree with an independent model, over years and zones | `trigger_oracle` |
+//! | every nominal time has exactly one receipt | `time_model::every_nominal_time_has_exactly_one_receipt` |
 //! | overlap and catch-up do as they say | `time_policies`, `policy::tests::receipts_add_up` |
 //! | a clock that goes back admits nothing again | `time_policies::a_clock_that_goes_backwards_admits_nothing_again` |
 //! | what was admitted before a crash is admitted once | `policy::tests::what_was_admitted_before_a_crash_keeps_its_run_and_no_second_receipt` |
 //! | no id can leave the store | `ids::tests::no_id_can_leave_the_store` |
 //! | a bad workflow is refused with place, reason and hint | `workflow_files::every_invalid_file_is_refused_at_the_place_with_the_reason_and_the_hint` |
-//! | looking changes nothing | `query::tests::looking_changes_nothing` |
+//! | looking takes no lock and changes nothing | `store_lock::reading_needs_no_lock_and_changes_nothing`, `query::tests::looking_changes_nothing` |
+//! | until an attempt is durable a signal changes nothing | `store_lock::signals_while_waiting_for_a_slot_leave_the_gate_open` |
 //! | a listing reads only its page | `query::tests::a_page_does_not_read_what_is_behind_it` |
 //! | each broken invariant is named by `fsck` | `fsck::tests::a_damaged_run_is_named` and its neighbours |
 //! | the manual and the completions are what is generated | `generated_files` |
