@@ -26,7 +26,10 @@ fn traced(store: &TestStore, args: &[&str]) -> Option<Vec<String>> {
 }
 
 fn can_trace(store: &TestStore) -> bool {
-    if !["/usr/local/bin/strace", "/usr/bin/strace", "/bin/strace"].iter().any(|path| Path::new(path).exists()) {
+    if !["/usr/local/bin/strace", "/usr/bin/strace", "/bin/strace"]
+        .iter()
+        .any(|path| Path::new(path).exists())
+    {
         return false;
     }
     let mut command = store.program("strace".as_ref());
@@ -46,7 +49,9 @@ fn finished_at(trace: &[String], begun: usize) -> usize {
 
 /// The places at which a sync of the journal has come to its end.
 fn journal_syncs(trace: &[String]) -> Vec<usize> {
-    let is_sync = |line: &str| (line.contains("fdatasync(") || line.contains("fsync(")) && line.contains("journal.jsonl");
+    let is_sync = |line: &str| {
+        (line.contains("fdatasync(") || line.contains("fsync(")) && line.contains("journal.jsonl")
+    };
     (0..trace.len()).filter(|at| is_sync(&trace[*at])).map(|at| finished_at(trace, at)).collect()
 }
 
@@ -55,7 +60,6 @@ fn steps(trace: &[String]) -> Vec<usize> {
     let is_step = |line: &String| line.contains("execve(\"/bin/sh\"") && !line.contains("resumed>");
     (0..trace.len()).filter(|at| is_step(&trace[*at])).collect()
 }
-
 
 #[test]
 fn a_run_is_durable_before_its_step_begins_and_costs_two_syncs() {
@@ -104,6 +108,7 @@ fn the_end_of_a_run_is_durable_before_its_slot_is_free() {
     store.start(command).wait().expect(0);
     let trace: Vec<_> = fs::read_to_string(&out).unwrap().lines().map(str::to_owned).collect();
     let last_sync = *journal_syncs(&trace).last().unwrap();
-    let released = trace.iter().rposition(|line| line.contains("/slots/0>") && line.contains("ftruncate(")).unwrap();
+    let released =
+        trace.iter().rposition(|line| line.contains("/slots/0>") && line.contains("ftruncate(")).unwrap();
     assert!(last_sync < released, "{trace:#?}");
 }

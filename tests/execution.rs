@@ -35,7 +35,11 @@ fn a_step_gets_the_environment_that_is_promised_and_nothing_else() {
     schedule.env("TZ", "Europe/Berlin").env("SHELL", "/bin/zsh").env("LC_ALL", "C").env("NOT_PINNED", "1");
     store.start(schedule).wait().expect(0);
     let mut tick = store.command(&["tick"]);
-    tick.env("TOKEN", "secret").env("OTHER", "1").env("LANG", "de_DE").env("TZ", "UTC").env("HOME", "/elsewhere");
+    tick.env("TOKEN", "secret")
+        .env("OTHER", "1")
+        .env("LANG", "de_DE")
+        .env("TZ", "UTC")
+        .env("HOME", "/elsewhere");
     store.start(tick).wait().expect(0);
 
     let run = store.run_of("w");
@@ -94,7 +98,9 @@ fn a_step_has_no_stdin_its_own_group_and_only_the_slots_descriptor() {
     let strange: Vec<_> = fds
         .lines()
         // The shell's own: the redirection of the moment, and what it keeps aside meanwhile.
-        .filter(|fd| *fd != "/dev/null" && *fd != slot && !fd.contains("/1-look.log") && !fd.ends_with("/fds"))
+        .filter(|fd| {
+            *fd != "/dev/null" && *fd != slot && !fd.contains("/1-look.log") && !fd.ends_with("/fds")
+        })
         .collect();
     assert!(strange.is_empty(), "{strange:?} of {fds}, log in {log}");
     assert_eq!(fds.lines().filter(|fd| *fd == slot).count(), 1, "{fds}");
@@ -103,10 +109,8 @@ fn a_step_has_no_stdin_its_own_group_and_only_the_slots_descriptor() {
 #[test]
 fn a_step_has_default_signal_dispositions_and_an_empty_mask() {
     let store = TestStore::new(1);
-    let file = store.workflow(
-        "w",
-        "[[step]]\nid = \"look\"\nrun = [\"/bin/cp\", \"/proc/self/status\", \"status\"]\n",
-    );
+    let file = store
+        .workflow("w", "[[step]]\nid = \"look\"\nrun = [\"/bin/cp\", \"/proc/self/status\", \"status\"]\n");
     let mut command = store.program("/bin/sh".as_ref());
     command.args(["-c", "trap '' HUP INT QUIT USR1 PIPE; exec \"$@\"", "sh"]);
     command.arg(env!("CARGO_BIN_EXE_wfctl")).arg("--store").arg(&store.dir).args(["run", &file]);
@@ -270,12 +274,18 @@ fn a_program_that_does_not_exist_is_a_known_failure() {
     assert!(shown["error"].as_str().unwrap().contains("absent"), "{shown}");
     assert_eq!(shown["steps"][0]["outcome"], "error");
     store.file("plain", "not executable");
-    store.run(&["run", &store.workflow("p", "[[step]]\nid = \"a\"\nrun = [\"./plain\"]\n"), "--id", "p-1"]).expect(1);
+    store
+        .run(&["run", &store.workflow("p", "[[step]]\nid = \"a\"\nrun = [\"./plain\"]\n"), "--id", "p-1"])
+        .expect(1);
     assert_eq!(store.show("p-1")["ambiguous"], false);
-    store.run(
-        &["run", &store.workflow("d", "[[step]]\nid = \"a\"\ncwd = \"nowhere\"\nrun = \"true\"\n"), "--id", "d-1"],
-    )
-    .expect(1);
+    store
+        .run(&[
+            "run",
+            &store.workflow("d", "[[step]]\nid = \"a\"\ncwd = \"nowhere\"\nrun = \"true\"\n"),
+            "--id",
+            "d-1",
+        ])
+        .expect(1);
     assert!(store.show("d-1")["error"].as_str().unwrap().contains("nowhere"));
     store.assert_slot_free(0);
 }
@@ -316,7 +326,10 @@ fn outputs_and_payloads_are_the_context_of_later_steps() {
         }})
     );
     let attempts = store.show("w-1")["attempts"].clone();
-    assert_eq!((&attempts[1]["outcome"], &attempts[1]["payload"]), (&"yes".into(), &json!({"comment": "fine"})));
+    assert_eq!(
+        (&attempts[1]["outcome"], &attempts[1]["payload"]),
+        (&"yes".into(), &json!({"comment": "fine"}))
+    );
 }
 
 #[test]
@@ -357,7 +370,8 @@ fn a_given_id_makes_a_second_start_refuse() {
 #[test]
 fn inputs_are_admitted_all_or_none() {
     let store = TestStore::new(1);
-    let file = store.workflow("w", "[[step]]\nid = \"a\"\nrun = \"cat $WFCTL_CONTEXT >> seen; echo >> seen\"\n");
+    let file =
+        store.workflow("w", "[[step]]\nid = \"a\"\nrun = \"cat $WFCTL_CONTEXT >> seen; echo >> seen\"\n");
     store.ok(&["schedule", &file, "--every", "1h"]);
     let before = store.tree();
     store.file("bad.jsonl", "{\"n\": 1}\n{\"n\": 2}\n{\"n\": \n");

@@ -24,7 +24,11 @@ fn refused(store: &TestStore, code: i32, kind: &str, args: &[&str]) -> String {
     let lines: Vec<_> = done.stderr.lines().collect();
     let message = lines.iter().position(|line| line.starts_with("wfctl: ")).expect(&done.stderr);
     if kind != "usage" {
-        assert!(lines[message + 1..].iter().all(|line| line.starts_with("hint: ")), "{args:?}: {}", done.stderr);
+        assert!(
+            lines[message + 1..].iter().all(|line| line.starts_with("hint: ")),
+            "{args:?}: {}",
+            done.stderr
+        );
         assert!(lines.len() <= message + 2, "{args:?}: {}", done.stderr);
     }
 
@@ -32,7 +36,11 @@ fn refused(store: &TestStore, code: i32, kind: &str, args: &[&str]) -> String {
     command.args(args);
     let json = store.start(command).wait().expect(code);
     let error = json.json()["error"].clone();
-    assert_eq!((&error["code"], &error["kind"]), (&Value::from(code), &Value::from(kind)), "{args:?}: {json:?}");
+    assert_eq!(
+        (&error["code"], &error["kind"]),
+        (&Value::from(code), &Value::from(kind)),
+        "{args:?}: {json:?}"
+    );
     let text = error["message"].as_str().unwrap();
     assert!(!text.is_empty() && !text.contains('\n') && !text.ends_with('.'), "{args:?}: {text:?}");
     assert!(error["hint"].is_string() || error["hint"].is_null());
@@ -103,10 +111,19 @@ fn what_does_not_exist_is_66() {
     }
     assert!(!store.dir.exists());
     let store = TestStore::new(1);
-    for args in [&["show", "x"][..], &["resume", "x"], &["cancel", "x"], &["recover", "--run", "x"], &["logs", "x"]] {
+    for args in
+        [&["show", "x"][..], &["resume", "x"], &["cancel", "x"], &["recover", "--run", "x"], &["logs", "x"]]
+    {
         refused(&store, 66, "no_run", args);
     }
-    for args in [&["pause", "x"][..], &["unpause", "x"], &["remove", "x"], &["trigger", "x"], &["rewind", "x"], &["next", "x"]] {
+    for args in [
+        &["pause", "x"][..],
+        &["unpause", "x"],
+        &["remove", "x"],
+        &["trigger", "x"],
+        &["rewind", "x"],
+        &["next", "x"],
+    ] {
         refused(&store, 66, "no_schedule", args);
     }
     refused(&store, 66, "no_file", &["check", "absent.toml"]);
@@ -244,9 +261,16 @@ fn a_run_that_failed_is_1_and_one_that_did_not_is_0() {
 fn no_id_leaves_the_store() {
     let store = TestStore::new(1);
     let file = store.quick("q");
-    let around = || store.tree_of(store.dir.parent().unwrap()).into_keys().filter(|path| !path.iter().any(|part| part == "calls")).collect::<Vec<_>>();
+    let around = || {
+        store
+            .tree_of(store.dir.parent().unwrap())
+            .into_keys()
+            .filter(|path| !path.iter().any(|part| part == "calls"))
+            .collect::<Vec<_>>()
+    };
     let before = around();
-    for id in ["../x", "..", ".", "a/b", "/etc/x", "", "-x", ".hidden", "a b", "a\nb", "ä", &"x".repeat(65)] {
+    for id in ["../x", "..", ".", "a/b", "/etc/x", "", "-x", ".hidden", "a b", "a\nb", "ä", &"x".repeat(65)]
+    {
         for args in [
             vec!["schedule", &file, "--at", "now", "--id", id],
             vec!["run", &file, "--id", id],
@@ -263,7 +287,10 @@ fn no_id_leaves_the_store() {
             let done = store.run(&args);
             assert!([2, 65, 66].contains(&done.code), "{args:?}: {done:?}");
         }
-        let name = store.file("named.toml", &format!("name = {}\n[[step]]\nid = \"a\"\nrun = \"true\"\n", Value::from(id)));
+        let name = store.file(
+            "named.toml",
+            &format!("name = {}\n[[step]]\nid = \"a\"\nrun = \"true\"\n", Value::from(id)),
+        );
         store.run(&["check", name.to_str().unwrap()]).expect(65);
         fs::remove_file(name).unwrap();
     }
@@ -342,14 +369,18 @@ fn a_linked_schedule_is_not_followed() {
             inside.push(part);
         }
         link_outside(&store, &inside);
-        untouched(&store, &[&["tick"], &["pause", "q"], &["trigger", "q"], &["remove", "q"], &["fsck"], &["schedules"]]);
+        untouched(
+            &store,
+            &[&["tick"], &["pause", "q"], &["trigger", "q"], &["remove", "q"], &["fsck"], &["schedules"]],
+        );
         assert_eq!(store.read("q.effect"), "", "{part}");
     }
 }
 
 #[test]
 fn linked_top_level_parts_are_not_followed() {
-    for part in ["lock", "wfctl.toml", "workflows", "schedules", "slots", "runs", "runs/active", "runs/done"] {
+    for part in ["lock", "wfctl.toml", "workflows", "schedules", "slots", "runs", "runs/active", "runs/done"]
+    {
         let store = TestStore::new(1);
         store.ok(&["schedule", &store.quick("q"), "--at", "now"]);
         link_outside(&store, &store.dir.join(part));
@@ -364,7 +395,8 @@ fn a_fifo_in_place_of_a_file_hangs_nobody() {
         let run = store.interrupted("g");
         store.file("g.open", "");
         store.ok(&["schedule", &store.quick("q"), "--every", "1h"]);
-        let path = if part == "journal" { store.folder(&run).join("journal.jsonl") } else { store.dir.join(part) };
+        let path =
+            if part == "journal" { store.folder(&run).join("journal.jsonl") } else { store.dir.join(part) };
         let _ = fs::remove_file(&path);
         mknodat(CWD, &path, FileType::Fifo, Mode::from_raw_mode(0o600), 0).unwrap();
         for args in [

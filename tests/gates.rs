@@ -30,7 +30,10 @@ fn the_first_declared_outcome_is_the_default() {
     let shown = store.show("w-1");
     assert_eq!(shown["status"], "completed");
     let attempt = &shown["attempts"][1];
-    assert_eq!((&attempt["outcome"], &attempt["by"], &attempt["note"]), (&"approved".into(), &"ann".into(), &"seen".into()));
+    assert_eq!(
+        (&attempt["outcome"], &attempt["by"], &attempt["note"]),
+        (&"approved".into(), &"ann".into(), &"seen".into())
+    );
 }
 
 #[test]
@@ -136,7 +139,9 @@ fn a_gate_that_expired_is_routed_by_the_next_tick() {
         [[step]]\nid = \"go\"\nrun = \"echo go > effect\"\nnext = { ok = \"end\" }\n\
         [[step]]\nid = \"late\"\nrun = \"echo late > effect\"\n";
     store.ok(&["run", &store.workflow("w", steps), "--id", "w-1"]);
-    support::wait_until("the gate to expire", || store.run(&["resume", "w-1", "--outcome", "nothing"]).code == 76);
+    support::wait_until("the gate to expire", || {
+        store.run(&["resume", "w-1", "--outcome", "nothing"]).code == 76
+    });
     store.ok(&["tick"]);
     assert_eq!(store.show("w-1")["status"], "completed");
     assert_eq!(store.read("effect"), "late\n");

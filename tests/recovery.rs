@@ -145,7 +145,11 @@ fn a_finished_last_step_completes_without_starting_anything() {
 fn a_known_failure_goes_on_with_its_next_try() {
     let store = TestStore::new(1);
     let run = crashed(&store, RETRIED, |run| {
-        vec![craft::dispatched(1), craft::started(run, 1, "first", 1), craft::finished(1, "first", "error", 1)]
+        vec![
+            craft::dispatched(1),
+            craft::started(run, 1, "first", 1),
+            craft::finished(1, "first", "error", 1),
+        ]
     });
     assert_eq!(recover(&store, &run), "requeued");
     store.ok(&["tick"]);
@@ -224,7 +228,10 @@ fn recovering_one_run_touches_nothing_else() {
     // That of everything leaves the live one alone, too.
     let recovered = store.json(&["recover"]);
     assert_eq!(recovered["items"].as_array().unwrap().len(), 1, "{recovered}");
-    assert_eq!((store.tree_of(&store.folder(&live)), store.slot_text(0)), (untouched[0].clone(), slots[0].clone()));
+    assert_eq!(
+        (store.tree_of(&store.folder(&live)), store.slot_text(0)),
+        (untouched[0].clone(), slots[0].clone())
+    );
     store.file("live.open", "");
     tick.wait().expect(0);
     assert_eq!(store.kinds(&live), ["admitted", "completed"]);
@@ -267,7 +274,10 @@ fn a_torn_last_line_is_ignored_at_every_length_and_cut_off_by_the_next_writer() 
     store.ok(&["resume", &run]);
     assert!(store.journal(&run).starts_with(&journal));
     assert_eq!(store.show(&run)["status"], "completed");
-    assert_eq!(store.events(&run)[journal.iter().filter(|b| **b == b'\n').count()]["event"], "attempt_started");
+    assert_eq!(
+        store.events(&run)[journal.iter().filter(|b| **b == b'\n').count()]["event"],
+        "attempt_started"
+    );
 }
 
 #[test]

@@ -154,11 +154,8 @@ impl TestStore {
         let (dir, work) = (root.join("store"), root.join("work"));
         fs::create_dir(&work).unwrap();
         fs::create_dir(root.join("calls")).unwrap();
-        fs::write(
-            work.join("await"),
-            "until [ -e \"$1\" ] || [ ! -e ./await ]; do sleep 0.02; done\n",
-        )
-        .unwrap();
+        fs::write(work.join("await"), "until [ -e \"$1\" ] || [ ! -e ./await ]; do sleep 0.02; done\n")
+            .unwrap();
         Self { tmp, dir, work, calls: AtomicU32::new(0) }
     }
 
