@@ -177,7 +177,7 @@ _wfctl_value() {
         'recover --run') _wfctl_words "$(_wfctl_ask unfinished)" ;;
         'resolve --as') _wfctl_words $'completed\nfailed' ;;
         'retry --from') _wfctl_words "$(_wfctl_ask steps)" ;;
-        'list --status') _wfctl_words $'queued\nrunning\ninterrupted\ncompleted\nfailed\ncancelled\nambiguous' ;;
+        'list --status') _wfctl_words $'queued\nrunning\ninterrupted\ncompleted\nfailed\ncancelled\nambiguous\nabandoned' ;;
         'list --schedule') _wfctl_words "$(_wfctl_ask schedules)" ;;
         'history --schedule') _wfctl_words "$(_wfctl_ask schedules)" ;;
         'history --run') _wfctl_words "$(_wfctl_ask runs)" ;;

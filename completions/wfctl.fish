@@ -314,7 +314,8 @@ interrupted\t'Waiting at a gate'
 completed\t'Ended well'
 failed\t'Ended badly, or nobody knows how'
 cancelled\t'Given up before it ended'
-ambiguous\t'Failed with an unknown outcome, and unresolved'"
+ambiguous\t'Failed with an unknown outcome, and unresolved'
+abandoned\t'Executing, but nobody does: needs recovery'"
 complete -c wfctl -n "__fish_wfctl_using_subcommand list" -l schedule -d 'Only runs of this schedule' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand list" -l since -d 'Only runs of this time or later: 2026-12-01, 2026-12-01T04:00, or RFC 3339' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand list" -l limit -d 'Print at most this many' -r

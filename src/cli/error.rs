@@ -13,7 +13,7 @@
 //! | 74 | `io`, `system`, `not_reclaimed`, `not_stopped`, `untracked` |
 //! | 75 | `lock_busy`, `full`, `live`, `timeout` |
 //! | 76 | `wrong_state` |
-//! | 77 | `not_private`, `not_permitted` |
+//! | 77 | `not_private` |
 //! | 78 | `settings`, `format`, `network_fs` |
 //! | 129, 130, 143 | `interrupted` |
 //!
@@ -189,7 +189,7 @@ impl Failure {
         let new = |code, kind| Self::new(code, kind, message.clone());
         match error {
             StoreError::Io { source, .. } => match source.kind() {
-                io::ErrorKind::PermissionDenied => new(exit::NOT_PERMITTED, "not_permitted")
+                io::ErrorKind::PermissionDenied => new(exit::IO, "io")
                     .with_hint("the store and all in it must belong to the user who calls wfctl"),
                 io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => new(exit::IO, "io")
                     .with_hint("make room, for example with `wfctl prune`; what was durable before stays so"),

@@ -12,7 +12,9 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::{
     args::{ColorWord, GlobalArgs},
@@ -23,6 +25,10 @@ use super::{
 
 /// Results are written once so many bytes have come together.
 const BUFFER: usize = 64 * 1024;
+/// The width of the names of fields.
+const NAMES: usize = 12;
+/// As wide, and empty.
+const HANGING: &str = "            ";
 /// Of a terminal that does not tell.
 const DEFAULT_WIDTH: u16 = 80;
 /// A narrower terminal than this is not fitted to.
@@ -149,7 +155,7 @@ impl Output {
 
     /// Whether progress can be shown: stderr is a terminal that can move its cursor, and nobody wants quiet.
     pub fn shows_progress(&self) -> bool {
-        self.stderr.is_terminal && !self.look.quiet && !is_dumb()
+        self.stderr.is_terminal && !self.look.quiet && !self.look.json && !is_dumb()
     }
 
     /// The width to fit results to; none where nothing limits it.
@@ -167,6 +173,14 @@ impl Output {
         matches!(self.stdout.lock().state, State::Open)
     }
 
+    /// The same, and a pipe whose reader went away since the last write counts as well.
+    pub fn has_reader(&self) -> bool {
+        let mut stdout = [PollFd::from_borrowed_fd(rustix::stdio::stdout(), PollFlags::empty())];
+        let is_gone = poll(&mut stdout, Some(&Timespec::default())).is_ok()
+            && stdout[0].revents().intersects(PollFlags::ERR | PollFlags::NVAL);
+        self.is_open() && !is_gone
+    }
+
     /// A line of the result. Whatever comes from a file is escaped.
     pub fn line(&self, line: &str) {
         let mut stdout = self.stdout.lock();
@@ -174,10 +188,47 @@ impl Output {
         stdout.put(b"\n");
     }
 
-    /// A line `name: value` of the result, the value in a tone.
+    /// A line `name: value` of the result, the value in a tone; it goes on below where the terminal is narrow.
     pub fn field(&self, name: &str, value: &str, tone: Tone) {
-        let value = self.paint(&text::escape(value), tone);
-        self.stdout.lock().put(format!("{name}: {value}\n").as_bytes());
+        let label = format!("{:<NAMES$}", format!("{name}:"));
+        let mut lead = label.as_str();
+        for line in self.fit(value, NAMES) {
+            let line = self.paint(&line, tone);
+            self.stdout.lock().put(format!("{}\n", format!("{lead}{line}").trim_end()).as_bytes());
+            lead = HANGING;
+        }
+    }
+
+    /// The heading of a part of the result, after an empty line.
+    pub fn heading(&self, text: &str) {
+        let text = text::escape(text);
+        let text = if self.stdout.colors { format!("\u{1b}[1m{text}\u{1b}[0m") } else { text.into_owned() };
+        self.stdout.lock().put(format!("\n{text}\n").as_bytes());
+    }
+
+    /// A text of the result in a tone, indented, broken between words where the terminal is narrow.
+    pub fn paragraph(&self, indent: usize, text: &str, tone: Tone) {
+        for line in self.fit(text, indent) {
+            let line = self.paint(&line, tone);
+            self.stdout.lock().put(format!("{:indent$}{line}\n", "").as_bytes());
+        }
+    }
+
+    /// A command for the shell, indented and never broken, so that it can be copied.
+    pub fn command(&self, indent: usize, command: &str) {
+        let command = self.paint(&text::escape(command), Tone::Busy);
+        self.stdout.lock().put(format!("{:indent$}{command}\n", "").as_bytes());
+    }
+
+    /// The lines of a text that is indented; one where it fits, or where nothing limits the width.
+    fn fit(&self, text: &str, indent: usize) -> Vec<String> {
+        let text = text::escape(text);
+        match self.width {
+            Some(width) if indent + text.width() > usize::from(width) => {
+                text::wrap(&text, usize::from(width).saturating_sub(indent))
+            }
+            _ => vec![text.into_owned()],
+        }
     }
 
     /// Bytes of the result, as they are: logs, generated files.

@@ -3,14 +3,22 @@
 //! Invariant: every cell is escaped, so no text from a file reaches the terminal as it is. Deliberately not
 //! here: whether colours are on and how wide the terminal is, which [`super::output`] knows.
 
-use std::time::Duration;
+use std::{fmt::Write as _, time::Duration};
 
 use chrono::{DateTime, Utc};
 use comfy_table::{
     Attribute, CellAlignment, ColumnConstraint, ContentArrangement, Table as Layout, Width, presets::NOTHING,
 };
 
+use unicode_width::UnicodeWidthStr as _;
+
 use super::text;
+
+/// The narrowest that a column gets which gives way.
+const WRAPPED_WIDTH: u16 = 12;
+const WRAPPED: usize = WRAPPED_WIDTH as usize;
+/// Between two columns.
+const GAP: usize = 2;
 
 /// What becomes of a cell that is wider than its column may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,8 +150,52 @@ impl Table {
         self.rows.is_empty()
     }
 
-    /// The lines of the table, with colours or without, at most `width` wide where a column can give way.
+    /// The lines of the table, with colours or without, at most `width` wide where a column can give way. Where
+    /// none can give way enough, each row becomes lines of names and values.
     pub fn render(&self, width: Option<u16>, colors: bool) -> String {
+        match width {
+            Some(width) if self.narrowest() > usize::from(width) => self.records(width.into(), colors),
+            _ => self.columns(width, colors),
+        }
+    }
+
+    /// How wide the table is when every column that can give way has done so.
+    fn narrowest(&self) -> usize {
+        let columns = self.columns.iter().enumerate().map(|(index, (name, fit))| {
+            let content = self.rows.iter().map(|row| row[index].text.width()).max().unwrap_or(0);
+            let content = content.max(name.width());
+            match fit {
+                Fit::Wrap => content.min(WRAPPED),
+                Fit::Whole | Fit::Number => content,
+            }
+        });
+        columns.sum::<usize>() + GAP * self.columns.len().saturating_sub(1)
+    }
+
+    fn records(&self, width: usize, colors: bool) -> String {
+        let names = self.columns.iter().map(|(name, _)| name.width()).max().unwrap_or(0) + GAP;
+        let mut text = String::new();
+        for (index, row) in self.rows.iter().enumerate() {
+            if index > 0 {
+                text.push('\n');
+            }
+            for ((name, _), cell) in self.columns.iter().zip(row) {
+                let mut name = *name;
+                for line in text::wrap(&cell.text, width.saturating_sub(names)) {
+                    let (start, end) = if colors && cell.tone != Tone::Plain {
+                        (cell.tone.start(), "\u{1b}[0m")
+                    } else {
+                        ("", "")
+                    };
+                    let _ = writeln!(text, "{name:<names$}{start}{line}{end}");
+                    name = "";
+                }
+            }
+        }
+        text
+    }
+
+    fn columns(&self, width: Option<u16>, colors: bool) -> String {
         let mut layout = Layout::new();
         layout.load_style(NOTHING).set_truncation_indicator("…");
         if colors {
@@ -162,9 +214,11 @@ impl Table {
             layout.add_row(row.iter().map(layout_cell));
         }
         for (column, (_, fit)) in layout.column_iter_mut().zip(&self.columns) {
-            column.set_padding((0, 2));
+            column.set_padding((0, 2)); // GAP
             match fit {
-                Fit::Wrap => column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(12))),
+                Fit::Wrap => {
+                    column.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(WRAPPED_WIDTH)))
+                }
                 Fit::Whole | Fit::Number => column.set_constraint(ColumnConstraint::ContentWidth),
             };
             if *fit == Fit::Number {
@@ -229,6 +283,18 @@ mod tests {
 
     #[test]
     fn a_narrow_terminal_breaks_nothing() {
+        assert_eq!(
+            sample().render(Some(40), false),
+            "RUN       nightly-report@20261201T040000Z\n\
+             STATUS    interrupted\n\
+             QUESTION  Publish the report that the\n\
+             \x20         whole department waits\n\
+             \x20         for?\\u{1b}[2J\n\
+             \n\
+             RUN       b\n\
+             STATUS    failed\n\
+             QUESTION  -\n"
+        );
         for width in [1, 5, 20, 40] {
             assert!(
                 sample().render(Some(width), false).contains("nightly-report@20261201T040000Z"),

@@ -6,6 +6,7 @@
 use std::{borrow::Cow, fmt::Write as _, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
+use unicode_width::UnicodeWidthStr as _;
 
 /// `text` on one line and without anything that a terminal obeys; control characters become `\u{1b}` and the like.
 pub fn escape(text: &str) -> Cow<'_, str> {
@@ -209,6 +210,28 @@ pub fn elapsed(span: Duration) -> String {
     }
 }
 
+/// `text` in lines of at most `width` columns, broken between words; a longer word has a line of its own, whole,
+/// so that an id can still be copied.
+pub fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    let mut used = 0;
+    for word in text.split_whitespace() {
+        let columns = word.width();
+        match lines.last_mut().filter(|_| used + 1 + columns <= width) {
+            Some(line) => {
+                line.push(' ');
+                line.push_str(word);
+                used += 1 + columns;
+            }
+            None => {
+                lines.push(word.to_owned());
+                used = columns;
+            }
+        }
+    }
+    lines
+}
+
 /// A word as a shell reads it back: quoted where it must be.
 pub fn shell_word(word: &str) -> String {
     let is_plain = |b: u8| b.is_ascii_alphanumeric() || b"_@%+=:,./-".contains(&b);
@@ -273,6 +296,14 @@ mod tests {
         {
             assert_eq!(elapsed(Duration::from_millis(ms)), want);
         }
+    }
+
+    #[test]
+    fn long_texts_are_broken_between_words() {
+        assert_eq!(wrap("Publish the  report?", 12), ["Publish the", "report?"]);
+        assert_eq!(wrap("see nightly@20261201T040000Z now", 8), ["see", "nightly@20261201T040000Z", "now"]);
+        assert_eq!(wrap("世界 世界 世界", 9), ["世界 世界", "世界"]);
+        assert_eq!(wrap("", 9), [""; 0]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ use crate::{
     state::run::{Executing, Phase, RunState},
     store::{
         StoreError,
-        disk::read_outside,
+        disk::{read_outside, real_path},
         lock::StoreLock,
         runs::{self, Creation, OpenRun},
         schedules,
@@ -70,7 +70,7 @@ pub fn read_workflow(
     let absolute = std::path::absolute(path).map_err(unreadable)?;
     let folder = absolute.parent().unwrap_or(Path::new("/")).to_owned();
     // A link to the file keeps its own folder, as `dirname` would have it; only the folder is resolved.
-    let folder = std::fs::canonicalize(&folder).map_err(unreadable)?;
+    let folder = real_path(&folder).map_err(unreadable)?;
     let cwd = folder.into_os_string().into_string().map_err(|folder| EngineError::BadInput {
         what: format!("the folder {}", PathBuf::from(folder).display()),
         why: "its name is not UTF-8, so it cannot be recorded".to_owned(),
@@ -169,7 +169,7 @@ pub fn create_manual(
     Err(EngineError::Store(StoreError::Bug("no manual run number is free".to_owned())))
 }
 
-/// Takes hold of a run under the lock.
+/// Opens a run that the caller knows to be nobody's: see [`take`].
 ///
 /// # Errors
 /// When there is none, it is corrupt, or its schedule's cursor cannot be advanced.
@@ -199,46 +199,97 @@ pub fn cover_occurrence(
     Ok(())
 }
 
-/// Whose a run is.
+/// Whose a run is, as its slots tell.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Ownership {
-    /// No attempt is in progress and no slot names it.
-    Nobody,
+pub enum Standing {
     /// Something of an attempt is alive. The holder is unknown where the slot's content was lost.
     Live(SlotIndex, Option<Holder>),
-    /// An attempt is in progress, or a slot says so, and nothing of it is alive.
-    Abandoned(Vec<(SlotIndex, Holder)>),
+    /// Nobody owns it; these slots name it all the same.
+    Idle(Vec<(SlotIndex, Holder)>),
 }
 
-/// Whose a run is now. The answer holds while the store lock is held, except that what is live may end.
+/// Whose a run is. While the store lock is held nobody becomes its owner, but an owner may come to an end
+/// at any moment, and then its records have changed: so this is asked before the journal is read, never
+/// after.
 ///
 /// # Errors
 /// When the slots cannot be read.
-pub fn ownership(
-    _lock: &StoreLock<'_>,
-    engine: &Engine<'_>,
-    state: &RunState,
-) -> Result<Ownership, EngineError> {
+pub fn standing(_lock: &StoreLock<'_>, engine: &Engine<'_>, id: &RunId) -> Result<Standing, EngineError> {
     let disk = &**engine.disk();
-    let id = &state.admitted.run;
-    let mut abandoned = Vec::new();
+    let mut idle = Vec::new();
     for index in slots::list(disk)? {
         match slots::probe_named(disk, index, id)? {
             SlotState::Live(Some(holder)) if holder.run == *id => {
-                return Ok(Ownership::Live(index, Some(holder)));
+                return Ok(Standing::Live(index, Some(holder)));
             }
-            SlotState::Abandoned(Some(holder)) if holder.run == *id => abandoned.push((index, holder)),
-            // The content was lost, but the lock that the run's attempt took is held.
-            SlotState::Live(None) if attempt_slot(state) == Some(index) => {
-                return Ok(Ownership::Live(index, None));
-            }
+            SlotState::Abandoned(Some(holder)) if holder.run == *id => idle.push((index, holder)),
             SlotState::Free | SlotState::Live(_) | SlotState::Abandoned(_) => {}
         }
     }
-    if state.is_executing() || !abandoned.is_empty() {
-        return Ok(Ownership::Abandoned(abandoned));
+    Ok(Standing::Idle(idle))
+}
+
+/// The slot of the attempt in progress, where the slot's content was lost but its lock is held.
+///
+/// # Errors
+/// When the slot cannot be read.
+pub fn held_without_name(engine: &Engine<'_>, state: &RunState) -> Result<Option<SlotIndex>, EngineError> {
+    let Some(index) = attempt_slot(state) else { return Ok(None) };
+    let held = slots::probe_twice(&**engine.disk(), index)? == SlotState::Live(None);
+    Ok(held.then_some(index))
+}
+
+/// A run that somebody asked for, under the lock.
+#[derive(Debug)]
+pub enum Taken {
+    /// Nobody owns it; now the caller does.
+    Idle(OpenRun),
+    /// Something of an attempt is alive.
+    Live(SlotIndex, Option<Holder>),
+    /// An attempt is in progress, or a slot says so, and nothing of it is alive.
+    Abandoned(OpenRun, Vec<(SlotIndex, Holder)>),
+}
+
+/// Takes hold of a run, unless it is live.
+///
+/// # Errors
+/// When there is none, it is corrupt, or the store cannot be read.
+pub fn take(engine: &Engine<'_>, lock: &StoreLock<'_>, id: &RunId) -> Result<Taken, EngineError> {
+    let slots = match standing(lock, engine, id)? {
+        Standing::Live(index, holder) => return Ok(Taken::Live(index, holder)),
+        Standing::Idle(slots) => slots,
+    };
+    let run = open_run(engine, lock, id)?;
+    if !run.state().is_executing() && slots.is_empty() {
+        return Ok(Taken::Idle(run));
     }
-    Ok(Ownership::Nobody)
+    if let Some(index) = held_without_name(engine, run.state())? {
+        return Ok(Taken::Live(index, None));
+    }
+    Ok(Taken::Abandoned(run, slots))
+}
+
+/// Takes hold of a run that nobody owns.
+///
+/// # Errors
+/// As [`take`], and when the run is live or abandoned.
+pub fn take_idle(engine: &Engine<'_>, lock: &StoreLock<'_>, id: &RunId) -> Result<OpenRun, EngineError> {
+    match take(engine, lock, id)? {
+        Taken::Idle(run) => Ok(run),
+        Taken::Live(index, holder) => {
+            Err(EngineError::Live { run: id.clone(), why: describe_holder(index, holder.as_ref()) })
+        }
+        Taken::Abandoned(..) => Err(abandoned(id)),
+    }
+}
+
+/// The refusal of a run whose execution nobody holds any more.
+pub fn abandoned(run: &RunId) -> EngineError {
+    EngineError::WrongState {
+        run: run.clone(),
+        why: "is abandoned: its execution ended without a word".to_owned(),
+        hint: format!("wfctl recover --run {run} decides from its journal"),
+    }
 }
 
 /// The slot of the attempt in progress.

@@ -47,12 +47,18 @@ pub const LARGEST_OUTPUT: usize = 1 << 20;
 
 /// Is told what an attempt does, for progress on a terminal.
 pub trait Observer: Sync {
+    /// So many runs wait for a slot now.
+    fn queued(&self, _waiting: usize) {}
+    /// An attempt begins to be executed.
+    fn attempt_started(&self, _run: &RunId) {}
     /// A step was started.
     fn step_started(&self, _run: &RunId, _step: &StepId, _try_no: u32) {}
     /// The attempt waits before it tries a step again.
     fn waiting(&self, _run: &RunId, _step: &StepId, _delay: Duration) {}
     /// The attempt ended.
     fn ended(&self, _run: &RunId) {}
+    /// A notification about the run failed; the run itself is as it was.
+    fn notification_failed(&self, _run: &RunId, _why: &str) {}
 }
 
 /// Watches nothing.
@@ -178,6 +184,7 @@ impl Attempt {
         observer: &dyn Observer,
     ) -> Result<Ended, EngineError> {
         let id = self.run.id().clone();
+        observer.attempt_started(&id);
         let ended = self.drive(engine, watch, observer);
         observer.ended(&id);
         ended
@@ -192,8 +199,10 @@ impl Attempt {
         let Self { mut run, slot, workflow, mut action, deadline } = self;
         let mut context = Context { engine, workflow: &workflow, slot: &slot, watch: Some(watch), deadline };
         loop {
-            action = match action {
-                Action::Spawn(ready) => {
+            action = match (action, watch.requested()) {
+                // Recorded and not started: a stop now is still in time to keep it from starting.
+                (Action::Spawn(_), Some(kind)) => Action::Stop(kind),
+                (Action::Spawn(ready), None) => {
                     let step = &workflow.step(ready.step).id;
                     if let Some(execution) = run.state().execution(ready.seq) {
                         observer.step_started(run.id(), step, execution.try_no);
@@ -206,12 +215,12 @@ impl Attempt {
                         StepEnd::Stopped(kind) => Action::Stop(kind),
                     }
                 }
-                Action::Delay(start) => {
+                (Action::Delay(start), _) => {
                     observer.waiting(run.id(), &workflow.step(start.step).id, start.delay);
                     context.sleep(&mut run, &start)?
                 }
-                Action::Settled => return settle(run, slot),
-                Action::Stop(kind) => return stop(engine, run, slot, kind),
+                (Action::Settled, _) => return settle(run, slot),
+                (Action::Stop(kind), _) => return stop(engine, run, slot, kind),
             };
             run = run.commit()?;
         }
@@ -325,15 +334,10 @@ impl Context<'_> {
         let log = disk.create_log(&log_path).map_err(io("create", &log_path))?;
         let slot = self.slot.inheritable()?;
         let env = self.environment(run, step, command, seq, &key, start.try_no);
-        let cwd = self.folder(run.state(), command);
+        let cwd = folder_of(run.state(), command);
         run.stage(&event, self.engine.now())?;
         run.reserve_headroom()?;
         Ok(ReadyStep { seq, step: start.step, log, log_path, context_path, output_path, slot, env, cwd })
-    }
-
-    fn folder(&self, state: &RunState, command: &CommandStep) -> PathBuf {
-        let base = Path::new(&state.admitted.cwd);
-        command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
     }
 
     fn environment(
@@ -381,7 +385,7 @@ impl Context<'_> {
         };
         let executor = LocalExecutor;
         let key = run.state().execution(ready.seq).map(|e| e.key.clone()).unwrap_or_default();
-        let started = spawn(&executor, &key, &command.run, &ready);
+        let started = spawn(executor, &key, &command.run, &ready);
         let end = match started {
             Err(error) if error.never_started() => Known {
                 outcome: Outcome::ERROR,
@@ -505,7 +509,7 @@ fn step_ending(ending: Ending) -> StepEnding {
 }
 
 fn spawn(
-    executor: &LocalExecutor,
+    executor: LocalExecutor,
     key: &str,
     run: &CommandLine,
     ready: &ReadyStep,
@@ -528,6 +532,12 @@ fn spawn(
             slot: Some(ready.slot.as_fd()),
         },
     )
+}
+
+/// The folder that a step starts in.
+pub fn folder_of(state: &RunState, command: &CommandStep) -> PathBuf {
+    let base = Path::new(&state.admitted.cwd);
+    command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd))
 }
 
 /// The event that puts the question of the gate at `step`.

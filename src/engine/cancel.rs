@@ -4,17 +4,14 @@
 //! executes it, which is asked through a file in the run's folder; where that process is dead and only its
 //! step lives on, the step is stopped from here and the run reconciled as ambiguous.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
 use super::{
     Engine, EngineError,
-    admit::{self, Ownership},
-    resume,
+    admit::{self, Taken},
+    attempt, notify, resume,
 };
 use crate::{
     domain::{
@@ -49,25 +46,23 @@ pub fn cancel(
     note: Option<&str>,
 ) -> Result<RunState, EngineError> {
     let lock = engine.lock()?;
-    let run = admit::open_run(engine, &lock, id)?;
-    match admit::ownership(&lock, engine, run.state())? {
-        Ownership::Nobody => {}
-        Ownership::Live(index, Some(holder)) => {
-            return if is_orphaned(engine, &holder) {
-                drop((run, lock));
-                cancel_orphan(engine, id, index, &holder, by)
-            } else {
-                request(&lock, engine, run.dir(), by, note)?;
-                drop((run, lock));
-                wait_until_cancelled(engine, id)
-            };
+    let run = match admit::take(engine, &lock, id)? {
+        Taken::Idle(run) => run,
+        Taken::Live(index, Some(holder)) if is_orphaned(engine, &holder) => {
+            drop(lock);
+            return cancel_orphan(engine, id, index, &holder, by);
         }
-        Ownership::Live(index, None) => {
+        Taken::Live(_, Some(_)) => {
+            request(&lock, engine, id, by, note)?;
+            drop(lock);
+            return wait_until_cancelled(engine, id);
+        }
+        Taken::Live(index, None) => {
             let why = admit::describe_holder(index, None);
             return Err(EngineError::Live { run: id.clone(), why });
         }
-        Ownership::Abandoned(_) => return Err(resume::abandoned(id)),
-    }
+        Taken::Abandoned(..) => return Err(admit::abandoned(id)),
+    };
     if let Some(why) = finished(run.state()) {
         return Err(EngineError::WrongState {
             run: id.clone(),
@@ -105,10 +100,13 @@ fn is_orphaned(engine: &Engine<'_>, holder: &Holder) -> bool {
 fn request(
     lock: &StoreLock<'_>,
     engine: &Engine<'_>,
-    dir: &Path,
+    id: &RunId,
     by: &str,
     note: Option<&str>,
 ) -> Result<(), EngineError> {
+    let Some(dir) = runs::find(&**engine.disk(), id)? else {
+        return Err(EngineError::NoRun(id.to_string()));
+    };
     let request = json!({ "by": by, "note": note, "at": time::format_instant(engine.now()) });
     let path = dir.join(layout::CANCEL_REQUEST);
     Ok(atomic::write(lock, &**engine.disk(), &path, request.to_string().as_bytes())?)
@@ -129,9 +127,7 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
         if !state.is_executing() && !named {
             return cancelled(id, state);
         }
-        if let Err(error) = resume_or_live(engine, &state) {
-            return Err(error);
-        }
+        refuse_unless_live(engine, &state)?;
         let timeout = deadline.saturating_duration_since(Instant::now());
         match watch.wait(Patience { timeout, abort: Some(engine.signals.first_fd()) }) {
             Woken::Changed => {}
@@ -145,12 +141,12 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
 }
 
 /// Fails if the execution that was asked ended by a fence, or died, rather than by cancelling.
-fn resume_or_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
+fn refuse_unless_live(engine: &Engine<'_>, state: &RunState) -> Result<(), EngineError> {
     let Phase::Executing(executing) = &state.phase else { return Ok(()) };
     let is_gone = matches!(resume::executing(engine, state), EngineError::WrongState { .. });
     match (&executing.fenced, is_gone) {
         (Some(_), true) if engine.store.is_draining()? => Err(EngineError::Draining),
-        (_, true) => Err(resume::abandoned(&state.admitted.run)),
+        (_, true) => Err(admit::abandoned(&state.admitted.run)),
         (_, false) => Ok(()),
     }
 }
@@ -183,6 +179,10 @@ fn cancel_orphan(
     let _ = stop_orphans(slot, &spare, engine.store.settings().grace, &watch)
         .map_err(|source| EngineError::NotStopped { run: id.clone(), source })?;
     let reconciled = reconcile_orphan(engine, id, index, holder, by);
+    if let Ok(state) = &reconciled {
+        // Nobody watches; a failure is told by the log beside the run.
+        notify::settled(engine, state, &attempt::Unobserved);
+    }
     reconciled.map_err(|error| EngineError::NotReclaimed { run: id.clone(), why: error.to_string() })
 }
 
@@ -195,14 +195,15 @@ fn reconcile_orphan(
 ) -> Result<RunState, EngineError> {
     let lock = engine.lock_to_settle()?;
     engine.refuse_draining()?;
-    let run = admit::open_run(engine, &lock, id)?;
-    let Phase::Executing(executing) = &run.state().phase else {
-        return Ok(run.state().clone()); // a recovery was faster
+    let run = match admit::take(engine, &lock, id)? {
+        Taken::Abandoned(run, _) => run,
+        Taken::Idle(run) => return Ok(run.state().clone()), // a recovery was faster
+        Taken::Live(index, holder) => {
+            let why = admit::describe_holder(index, holder.as_ref());
+            return Err(EngineError::Live { run: id.clone(), why });
+        }
     };
-    if let Ownership::Live(index, holder) = admit::ownership(&lock, engine, run.state())? {
-        let why = admit::describe_holder(index, holder.as_ref());
-        return Err(EngineError::Live { run: id.clone(), why });
-    }
+    let Phase::Executing(executing) = &run.state().phase else { return Ok(run.state().clone()) };
     let event = Event::Failed {
         attempt: executing.attempt,
         reason: Reason::Ambiguous,
@@ -228,7 +229,7 @@ pub fn resolve(
     note: Option<&str>,
 ) -> Result<RunState, EngineError> {
     let lock = engine.lock()?;
-    let run = admit::open_run(engine, &lock, id)?;
+    let run = admit::take_idle(engine, &lock, id)?;
     if !run.state().is_ambiguous() {
         return Err(EngineError::WrongState {
             run: id.clone(),
@@ -257,7 +258,7 @@ pub fn retry(
 ) -> Result<RunState, EngineError> {
     let lock = engine.lock()?;
     engine.refuse_draining()?;
-    let run = admit::open_run(engine, &lock, id)?;
+    let run = admit::take_idle(engine, &lock, id)?;
     let wrong = |why: String, hint: String| EngineError::WrongState { run: id.clone(), why, hint };
     match &run.state().phase {
         Phase::Failed(Failure { unresolved: false, .. }) => {}
@@ -268,8 +269,11 @@ pub fn retry(
                 format!("find out, then wfctl resolve {id} --as completed|failed --note TEXT"),
             ));
         }
-        Phase::Executing(_) => return Err(resume::executing(engine, run.state())),
-        Phase::Queued(_) | Phase::Interrupted(_) | Phase::Completed { .. } | Phase::Cancelled { .. } => {
+        Phase::Executing(_)
+        | Phase::Queued(_)
+        | Phase::Interrupted(_)
+        | Phase::Completed { .. }
+        | Phase::Cancelled { .. } => {
             let why = format!("is {}; only a failed run can be retried", run.state().status().as_str());
             return Err(wrong(why, format!("wfctl show {id}")));
         }

@@ -7,7 +7,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, VecDeque},
     sync::{Mutex, MutexGuard, PoisonError},
-    thread,
+    thread::{self, Scope},
 };
 
 use chrono::{DateTime, Utc};
@@ -15,6 +15,7 @@ use chrono::{DateTime, Utc};
 use super::{
     Engine, EngineError, admit,
     attempt::{self, Attempt, Ended, Observer},
+    notify::{self, Notifier},
     supervise::Supervisor,
 };
 use crate::{
@@ -111,7 +112,7 @@ pub fn execute_one(
     observer: &dyn Observer,
 ) -> Result<Ended, EngineError> {
     let run = prepared.attempt.run().clone();
-    thread::scope(|scope| {
+    let ended = thread::scope(|scope| {
         let watching = scope.spawn(|| supervisor.run());
         let ended = prepared.attempt.execute(engine, &prepared.watch, observer);
         supervisor.remove(&run);
@@ -121,7 +122,11 @@ pub fn execute_one(
             return ended.and(Err(error));
         }
         ended
-    })
+    });
+    if let Some(state) = ended.as_ref().ok().and_then(Ended::state) {
+        notify::settled(engine, state, observer);
+    }
+    ended
 }
 
 /// The runs that wait for a slot, and what bounds their dispatch.
@@ -134,12 +139,15 @@ pub struct Queue<'e> {
     inner: Mutex<Inner>,
 }
 
+/// The unfinished runs of a schedule, in their order.
+type Unfinished = BTreeSet<(DateTime<Utc>, RunId)>;
+
 #[derive(Default)]
 struct Inner {
     waiting: VecDeque<Waiting>,
     seen: BTreeSet<RunId>,
     /// The unfinished runs of each schedule, where those must go one at a time.
-    one_at_a_time: BTreeMap<ScheduleId, Option<BTreeSet<(DateTime<Utc>, RunId)>>>,
+    one_at_a_time: BTreeMap<ScheduleId, Option<Unfinished>>,
     workflows: HashMap<Digest, Workflow>,
     begun: u64,
     max_runs: Option<u64>,
@@ -230,6 +238,9 @@ impl<'e> Queue<'e> {
         }
         waiting.sort_unstable();
         inner.waiting = waiting.into();
+        let waiting = inner.waiting.len();
+        drop(inner);
+        self.observer.queued(waiting);
     }
 
     /// How many runs wait here.
@@ -254,12 +265,12 @@ impl<'e> Queue<'e> {
         workflow: Workflow,
     ) -> Result<New, EngineError> {
         let engine = self.engine;
-        {
+        let may_begin = {
             let inner = self.inner();
-            let may_begin = inner.waiting.is_empty() && inner.max_runs.is_none_or(|max| inner.begun < max);
-            if !may_begin {
-                return Ok(New::Waits(run));
-            }
+            inner.waiting.is_empty() && inner.max_runs.is_none_or(|max| inner.begun < max)
+        };
+        if !may_begin {
+            return Ok(New::Waits(run));
         }
         let holder = engine.holder(run.id(), run.state().next_attempt());
         let capacity = engine.store.settings().capacity;
@@ -273,7 +284,10 @@ impl<'e> Queue<'e> {
         let watch = self.supervisor.add(&id, run.dir())?;
         match attempt::begin(engine, run, slot, workflow, started, Some(&watch)) {
             Ok(attempt) => {
-                self.inner().begun += 1;
+                let mut inner = self.inner();
+                inner.begun += 1;
+                inner.seen.insert(id);
+                drop(inner);
                 Ok(New::Begun(Box::new(Prepared { attempt, watch })))
             }
             Err(error) => {
@@ -288,12 +302,16 @@ impl<'e> Queue<'e> {
         let capacity = self.engine.store.settings().capacity as usize;
         let workers = (prepared.len() + self.len()).min(capacity.max(prepared.len()));
         let mut prepared = prepared.into_iter();
+        let notifier = Notifier::new(self.engine, self.observer);
+        let notifier = &notifier;
         thread::scope(|scope| {
             let watching = scope.spawn(|| self.supervisor.run());
             let threads: Vec<_> = (0..workers)
                 .map(|_| {
                     let first = prepared.next();
-                    thread::Builder::new().stack_size(512 * 1024).spawn_scoped(scope, || self.work(first))
+                    thread::Builder::new().stack_size(512 * 1024).spawn_scoped(scope, move || {
+                        self.work(scope, notifier, first);
+                    })
                 })
                 .collect();
             for thread in threads {
@@ -320,7 +338,7 @@ impl<'e> Queue<'e> {
         self.inner().failures.push(Failure { run, error });
     }
 
-    fn work(&self, first: Option<Prepared>) {
+    fn work<'s>(&self, scope: &'s Scope<'s, '_>, notifier: &'s Notifier<'_>, first: Option<Prepared>) {
         let mut next = first;
         loop {
             let prepared = match next.take() {
@@ -334,6 +352,13 @@ impl<'e> Queue<'e> {
             let ended = prepared.attempt.execute(self.engine, &prepared.watch, self.observer);
             self.supervisor.remove(&run);
             self.settled(&run, &ended);
+            self.observer.queued(self.len());
+            if let Some(state) = ended.as_ref().ok().and_then(Ended::state)
+                && let Ok(workflow) = self.workflow(&state.admitted.workflow)
+                && notify::command(&workflow, state).is_some()
+            {
+                notifier.send(scope, state.clone());
+            }
             self.inner().results.push(Executed { run, ended });
         }
     }
@@ -346,13 +371,12 @@ impl<'e> Queue<'e> {
             }
             let claimed = self.engine.lock().and_then(|lock| self.claim_next(&lock));
             match claimed {
-                Ok(None) => return None,
                 Ok(Some(claimed)) => {
                     if let Some(prepared) = self.begin(claimed) {
                         return Some(prepared);
                     }
                 }
-                Err(EngineError::Interrupted(_)) => return None,
+                Ok(None) | Err(EngineError::Interrupted(_)) => return None,
                 Err(error) => {
                     self.fail(None, error);
                     return None;
@@ -422,10 +446,7 @@ impl<'e> Queue<'e> {
         Ok(unfinished.first().is_none_or(|(at, run)| (at, run) >= (&candidate.occurrence, &candidate.run)))
     }
 
-    fn unfinished_of(
-        &self,
-        schedule: &ScheduleId,
-    ) -> Result<Option<BTreeSet<(DateTime<Utc>, RunId)>>, EngineError> {
+    fn unfinished_of(&self, schedule: &ScheduleId) -> Result<Option<Unfinished>, EngineError> {
         let disk = &**self.engine.disk();
         let overlap = schedules::load(disk, schedule).ok().flatten().map(|s| s.definition.policies.overlap);
         match overlap {
@@ -467,13 +488,17 @@ impl<'e> Queue<'e> {
 
     fn claim(&self, lock: &StoreLock<'_>, candidate: &Waiting) -> Result<Claim, EngineError> {
         let engine = self.engine;
+        // Asked before the journal is read: an owner's records change until it has given the slot back.
+        if slots::is_named(&**engine.disk(), &candidate.run)? {
+            return Ok(Claim::Gone);
+        }
         let run = match admit::open_run(engine, lock, &candidate.run) {
             Ok(run) => run,
             Err(EngineError::NoRun(_)) => return Ok(Claim::Gone),
             Err(error) => return Err(error),
         };
         let is_ready = waiting(run.state(), self.now).is_some_and(|now| now.expired == candidate.expired);
-        if !is_ready || slots::is_named(&**engine.disk(), &candidate.run)? {
+        if !is_ready {
             return Ok(Claim::Gone);
         }
         let workflow = match self.workflow(&run.state().admitted.workflow) {

@@ -53,7 +53,7 @@ pub fn expire_finally(
         let Ok(Some(state)) = runs::load(disk, &id) else { continue };
         let Some(step) = expired_gate(&state, now) else { continue };
         let settled = match engine.workflow_of(&state) {
-            Ok(workflow) => expire_one(engine, lock, &id, &workflow, &step),
+            Ok(workflow) => expire_one(engine, lock, &id, &workflow, &step, now),
             Err(error @ StoreError::Snapshot { .. }) => {
                 let error = error.below(engine.store.root());
                 report
@@ -94,6 +94,7 @@ fn expire_one(
     id: &RunId,
     workflow: &Workflow,
     step: &StepId,
+    now: DateTime<Utc>,
 ) -> Result<bool, EngineError> {
     let next = decide::after_gate(workflow, step, &Outcome::EXPIRED)
         .map_err(|error| EngineError::undecidable(id, &error))?;
@@ -101,6 +102,10 @@ fn expire_one(
         return Ok(false);
     }
     let mut run = admit::open_run(engine, lock, id)?;
+    // Somebody may have answered the gate between the first look and the second.
+    if expired_gate(run.state(), now).as_ref() != Some(step) {
+        return Ok(false);
+    }
     let attempt = run.state().next_attempt();
     let started = dispatch::expiry_of(engine, run.state());
     run.stage(&Event::AttemptStarted(Box::new(started)), engine.now())?;

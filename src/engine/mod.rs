@@ -10,6 +10,8 @@ pub mod cancel;
 pub mod dispatch;
 pub mod expire;
 pub mod fsck;
+pub mod metrics;
+pub mod notify;
 pub mod prune;
 pub mod query;
 pub mod recover;

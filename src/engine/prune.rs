@@ -15,6 +15,11 @@ use crate::{
 /// How many runs are deleted under one hold of the lock, so that others get their turn.
 const SLICE: usize = 200;
 
+/// How many days a tick looks at: one that holds something that may not go must not keep the others.
+const DAYS: usize = 4;
+/// How many runs a tick looks at.
+pub const TICK_SLICE: usize = 50;
+
 /// What is deleted.
 #[derive(Debug, Clone)]
 pub struct Options {
@@ -86,16 +91,24 @@ pub fn prune_slice(engine: &Engine<'_>, lock: &StoreLock<'_>, limit: usize) -> R
     let Some(keep) = engine.store.settings().keep else { return Ok(0) };
     let Some(before) = before(engine.now(), keep) else { return Ok(0) };
     let disk = &**engine.disk();
-    // A run is written after the day of its id began, so younger days hold nothing that is old enough.
-    let oldest = runs::done_days(disk)?.into_iter().next_back().filter(|day| *day <= before.date_naive());
-    let Some(day) = oldest else { return Ok(0) };
+    let mut left = limit;
     let mut count = 0;
-    let ids = runs::list_done(disk, day)?;
-    for id in ids.iter().take(limit) {
-        count += u64::from(prune_one(engine, lock, day, id, before, Mode::Act)?);
-    }
-    if count == ids.len() as u64 {
-        let _ = disk.remove_dir(&layout::done_day(day));
+    // A run is written after the day of its id began, so younger days hold nothing that is old enough.
+    let old = runs::done_days(disk)?.into_iter().rev().take_while(|day| *day <= before.date_naive());
+    for day in old.take(DAYS) {
+        let ids = runs::list_done(disk, day)?;
+        let mut pruned = 0;
+        for id in ids.iter().take(left) {
+            pruned += u64::from(prune_one(engine, lock, day, id, before, Mode::Act)?);
+        }
+        if pruned == ids.len() as u64 {
+            let _ = disk.remove_dir(&layout::done_day(day));
+        }
+        count += pruned;
+        left = left.saturating_sub(ids.len());
+        if left == 0 {
+            break;
+        }
     }
     Ok(count)
 }

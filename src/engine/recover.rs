@@ -5,7 +5,8 @@
 
 use super::{
     Engine, EngineError,
-    admit::{self, Ownership},
+    admit::{self, Standing},
+    batch,
 };
 use crate::{
     domain::{
@@ -17,7 +18,7 @@ use crate::{
         run::{Phase, RunState},
     },
     store::{
-        StoreError, layout,
+        StoreError, atomic, layout,
         lock::StoreLock,
         runs,
         slots::{self, Holder, SlotState},
@@ -88,6 +89,9 @@ pub struct Recovery {
 pub fn recover_all(engine: &Engine<'_>, lock: &StoreLock<'_>, mode: Mode) -> Result<Recovery, EngineError> {
     let disk = &**engine.disk();
     let mut recovery = Recovery::default();
+    if mode == Mode::Act {
+        sweep(engine, lock)?;
+    }
     let mut candidates = Vec::new();
     for (index, state) in slots::probe_all(disk, 0)? {
         match state {
@@ -120,6 +124,15 @@ pub fn recover_all(engine: &Engine<'_>, lock: &StoreLock<'_>, mode: Mode) -> Res
     Ok(recovery)
 }
 
+/// Clears away what commands left that died: temporary files, and batches, which are finished or forgotten.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn sweep(engine: &Engine<'_>, lock: &StoreLock<'_>) -> Result<(), EngineError> {
+    atomic::sweep(lock, &**engine.disk())?;
+    batch::finish(engine, lock)
+}
+
 fn garbage(index: SlotIndex) -> Recovered {
     Recovered {
         run: None,
@@ -138,25 +151,34 @@ pub fn reconcile(
     id: &RunId,
     mode: Mode,
 ) -> Result<Option<Recovered>, EngineError> {
+    let live = |index, holder: Option<&Holder>| {
+        let detail = admit::describe_holder(index, holder);
+        Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Live, detail }))
+    };
+    let slots = match admit::standing(lock, engine, id)? {
+        Standing::Live(index, holder) => return live(index, holder.as_ref()),
+        Standing::Idle(slots) => slots,
+    };
     let (dir, state) = match runs::read_journal(&**engine.disk(), id) {
         Ok(Some((dir, state, _))) => (dir, state),
-        Ok(None) => return unadmitted(engine, lock, id, mode),
+        Ok(None) => return unadmitted(engine, lock, id, mode, &slots),
         Err(StoreError::Corrupt { path, why }) => {
+            // A corrupt run is never executed again, so its slot need not wait for a person.
+            if mode == Mode::Act {
+                release(engine, lock, &slots)?;
+            }
             let detail = format!("{}: {why}", engine.store.root().join(path).display());
-            return corrupt(engine, lock, id, mode, detail).map(Some);
+            return Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Corrupt, detail }));
         }
         Err(error) => return Err(error.into()),
     };
+    if let Some(index) = admit::held_without_name(engine, &state)? {
+        return live(index, None);
+    }
     let is_misplaced = dir.starts_with(layout::ACTIVE) == state.is_finished();
-    let slots = match admit::ownership(lock, engine, &state)? {
-        Ownership::Live(index, holder) => {
-            let detail = admit::describe_holder(index, holder.as_ref());
-            return Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Live, detail }));
-        }
-        Ownership::Nobody if !is_misplaced => return Ok(None),
-        Ownership::Nobody => Vec::new(),
-        Ownership::Abandoned(slots) => slots,
-    };
+    if !state.is_executing() && slots.is_empty() && !is_misplaced {
+        return Ok(None);
+    }
     // A missing snapshot makes a step count as not idempotent; it must not cost the slot.
     let workflow = engine.workflow_of(&state).ok();
     let (decision, detail, event) = decided(&state, &decide::conclude(&state, workflow.as_ref()));
@@ -207,56 +229,17 @@ fn unadmitted(
     lock: &StoreLock<'_>,
     id: &RunId,
     mode: Mode,
+    slots: &[(SlotIndex, Holder)],
 ) -> Result<Option<Recovered>, EngineError> {
-    let slots = match slots_naming(engine, id)? {
-        Named::Abandoned(slots) if !slots.is_empty() => slots,
-        Named::Abandoned(_) => {
-            if mode == Mode::Act && runs::find(&**engine.disk(), id)?.is_some() {
-                runs::sweep_unadmitted(&**engine.disk(), &layout::active_run(id))?;
-            }
-            return Ok(None);
-        }
-        Named::Live => return Ok(None),
-    };
     if mode == Mode::Act {
-        release(engine, lock, &slots)?;
+        if runs::find(&**engine.disk(), id)?.is_some() {
+            runs::sweep_unadmitted(&**engine.disk(), &layout::active_run(id))?;
+        }
+        release(engine, lock, slots)?;
     }
     let detail = "a slot named it, but it was never admitted".to_owned();
-    Ok(Some(Recovered { run: Some(id.clone()), decision: Decision::Released, detail }))
-}
-
-/// A corrupt run is never executed again, so its slot need not wait for a person.
-fn corrupt(
-    engine: &Engine<'_>,
-    lock: &StoreLock<'_>,
-    id: &RunId,
-    mode: Mode,
-    detail: String,
-) -> Result<Recovered, EngineError> {
-    if mode == Mode::Act
-        && let Named::Abandoned(slots) = slots_naming(engine, id)?
-    {
-        release(engine, lock, &slots)?;
-    }
-    Ok(Recovered { run: Some(id.clone()), decision: Decision::Corrupt, detail })
-}
-
-enum Named {
-    Live,
-    Abandoned(Vec<(SlotIndex, Holder)>),
-}
-
-fn slots_naming(engine: &Engine<'_>, id: &RunId) -> Result<Named, EngineError> {
-    let disk = &**engine.disk();
-    let mut abandoned = Vec::new();
-    for index in slots::list(disk)? {
-        match slots::probe_named(disk, index, id)? {
-            SlotState::Live(Some(holder)) if holder.run == *id => return Ok(Named::Live),
-            SlotState::Abandoned(Some(holder)) if holder.run == *id => abandoned.push((index, holder)),
-            SlotState::Free | SlotState::Live(_) | SlotState::Abandoned(_) => {}
-        }
-    }
-    Ok(Named::Abandoned(abandoned))
+    let item = Recovered { run: Some(id.clone()), decision: Decision::Released, detail };
+    Ok((!slots.is_empty()).then_some(item))
 }
 
 fn release(

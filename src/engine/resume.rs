@@ -3,19 +3,17 @@
 //! Everything that can be refused is refused before the attempt is durable; until then a signal changes
 //! nothing and the answer is not consumed. From then on SIGINT is caller cancellation.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::{
     Engine, EngineError,
-    admit::{self, Ownership, Source},
+    admit::{self, Source},
     attempt::{self, Ended, Observer},
     dispatch::{self, Prepared},
+    query::readiness,
     supervise::{OnInterrupt, Supervisor},
 };
 use crate::{
@@ -23,9 +21,8 @@ use crate::{
         event::{AttemptKind, AttemptStarted},
         ids::{RunId, SlotIndex},
         schema, time,
-        workflow::{CommandLine, CommandStep, Outcome, StepKind, Workflow},
+        workflow::{Outcome, Target},
     },
-    process::{child, resolve_program},
     state::run::{Failure, Gate, Phase, RunState},
     store::{
         StoreError, layout,
@@ -166,15 +163,7 @@ fn begin(
 ) -> Result<Prepared, EngineError> {
     let lock = engine.lock()?;
     engine.refuse_draining()?;
-    let run = admit::open_run(engine, &lock, id)?;
-    match admit::ownership(&lock, engine, run.state())? {
-        Ownership::Nobody => {}
-        Ownership::Live(index, holder) => {
-            let why = admit::describe_holder(index, holder.as_ref());
-            return Err(EngineError::Live { run: id.clone(), why });
-        }
-        Ownership::Abandoned(_) => return Err(abandoned(id)),
-    }
+    let run = admit::take_idle(engine, &lock, id)?;
     let gate = open_gate(engine, run.state(), Some(checked.gate))?;
     refuse_expired(id, gate, engine.now())?;
     let workflow = engine.workflow_of(run.state()).map_err(|error| error.below(engine.store.root()))?;
@@ -231,8 +220,11 @@ fn check(engine: &Engine<'_>, state: &RunState, answer: &Answer) -> Result<Check
             hint: format!("wfctl show {id} tells the schema; give the payload with --payload JSON or @FILE"),
         })?;
     }
-    let diagnostics = diagnose(engine, state);
-    if let Some(first) = diagnostics.first() {
+    let workflow = engine.workflow_of(state).map_err(|error| error.below(engine.store.root()))?;
+    let target = workflow
+        .index_of(gate.asked.step.as_str())
+        .map_or(Target::Fail, |step| workflow.route(step, &outcome));
+    if let Some(first) = readiness::obstacles(state, &workflow, &[target]).first() {
         return Err(EngineError::WrongState {
             run: id.clone(),
             why: format!("is blocked: {first}"),
@@ -281,28 +273,29 @@ fn open_gate<'s>(
     }
 }
 
-/// Why a run in an attempt cannot be touched: it is live or abandoned.
+/// Why a run that was seen in an attempt cannot be touched: it is live or abandoned.
+///
+/// Its end is durable before its slot is released, so a free slot proves something only about what is read
+/// after it: a run that has moved on meanwhile is live as far as the caller is concerned.
 pub fn executing(engine: &Engine<'_>, state: &RunState) -> EngineError {
     let run = state.admitted.run.clone();
     match admit::attempt_slot(state) {
         Some(index) if is_live(engine, index) => {
             EngineError::Live { run, why: format!("slot {index} is held") }
         }
-        _ => abandoned(&run),
+        _ if has_moved_on(engine, state) => {
+            EngineError::Live { run, why: "its attempt has just ended".to_owned() }
+        }
+        _ => admit::abandoned(&run),
     }
+}
+
+fn has_moved_on(engine: &Engine<'_>, state: &RunState) -> bool {
+    runs::load(&**engine.disk(), &state.admitted.run).is_ok_and(|now| now.is_none_or(|now| now.n != state.n))
 }
 
 fn is_live(engine: &Engine<'_>, index: SlotIndex) -> bool {
     matches!(slots::probe_twice(&**engine.disk(), index), Ok(SlotState::Live(_)))
-}
-
-/// The refusal of a run whose execution nobody holds any more.
-pub fn abandoned(run: &RunId) -> EngineError {
-    EngineError::WrongState {
-        run: run.clone(),
-        why: "is abandoned: its execution ended without a word".to_owned(),
-        hint: format!("wfctl recover --run {run} decides from its journal"),
-    }
 }
 
 fn refuse_expired(run: &RunId, gate: &Gate, now: DateTime<Utc>) -> Result<(), EngineError> {
@@ -314,44 +307,6 @@ fn refuse_expired(run: &RunId, gate: &Gate, now: DateTime<Utc>) -> Result<(), En
         }),
         _ => Ok(()),
     }
-}
-
-/// What keeps an interrupted run from being resumed: the pinned snapshot, or the program or folder of a
-/// step that can follow.
-pub fn diagnose(engine: &Engine<'_>, state: &RunState) -> Vec<String> {
-    let workflow = match engine.workflow_of(state) {
-        Ok(workflow) => workflow,
-        Err(error) => return vec![error.below(engine.store.root()).to_string()],
-    };
-    workflow
-        .steps()
-        .iter()
-        .filter_map(|step| match &step.kind {
-            StepKind::Command(command) => Some((step, command)),
-            StepKind::Gate(_) => None,
-        })
-        .filter_map(|(step, command)| {
-            let why = obstacle(state, &workflow, command)?;
-            Some(format!("step {}: {why}", step.id))
-        })
-        .collect()
-}
-
-/// Why a step could not be started now.
-fn obstacle(state: &RunState, workflow: &Workflow, command: &CommandStep) -> Option<String> {
-    let base = Path::new(&state.admitted.cwd);
-    let cwd = command.cwd.as_ref().map_or_else(|| base.to_owned(), |cwd| base.join(cwd));
-    if let Err(error) = child::check_folder(&cwd) {
-        return Some(error.to_string());
-    }
-    let CommandLine::Argv(argv) = &command.run else { return None };
-    let path = command
-        .env
-        .get("PATH")
-        .or_else(|| workflow.env.get("PATH"))
-        .or_else(|| state.admitted.env.get("PATH"))
-        .filter(|_| !command.pass_env.iter().any(|name| name == "PATH"));
-    resolve_program(argv[0].as_ref(), path.map(AsRef::as_ref), &cwd).err().map(|error| error.to_string())
 }
 
 /// Waits until a slot may be free. The error is none where the time is over.

@@ -53,7 +53,7 @@ struct Inner {
 struct Watched {
     dir: PathBuf,
     handle: StopHandle,
-    watched: Option<i32>,
+    descriptor: Option<i32>,
 }
 
 impl<'e> Supervisor<'e> {
@@ -86,16 +86,16 @@ impl<'e> Supervisor<'e> {
         if let Some(kind) = inner.stopping {
             handle.request(kind);
         }
-        let watched = inner.watch.add_arrivals(&self.engine.store.root().join(dir));
-        inner.attempts.insert(run.clone(), Watched { dir: dir.to_owned(), handle, watched });
+        let descriptor = inner.watch.add_arrivals(&self.engine.store.root().join(dir));
+        inner.attempts.insert(run.clone(), Watched { dir: dir.to_owned(), handle, descriptor });
         Ok(stop)
     }
 
     /// Forgets an attempt that has ended.
     pub fn remove(&self, run: &RunId) {
         let mut inner = self.inner();
-        if let Some(Watched { watched: Some(watched), .. }) = inner.attempts.remove(run) {
-            inner.watch.remove(watched);
+        if let Some(Watched { descriptor: Some(descriptor), .. }) = inner.attempts.remove(run) {
+            inner.watch.remove(descriptor);
         }
     }
 

@@ -13,7 +13,8 @@ use super::{
     attempt::Observer,
     dispatch::{self, Executed, Failure, New, Prepared, Queue},
     expire::{self, Expired},
-    recover::{self, Mode, Recovered},
+    notify, prune,
+    recover::{self, Decision, Mode, Recovered},
     supervise::{OnInterrupt, Supervisor},
 };
 use crate::{
@@ -25,7 +26,7 @@ use crate::{
     },
     state::run::{Phase, RunState},
     store::{
-        StoreError, atomic,
+        StoreError,
         lock::StoreLock,
         runs::{self, Creation},
         schedules,
@@ -133,8 +134,7 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
         dry_run(engine, &lock, options, &mut report)?;
         return Ok(report);
     }
-    atomic::sweep(&lock, &**engine.disk())?;
-    finish_batches(engine, &lock)?;
+    recover::sweep(engine, &lock)?;
     if options.recover == Recover::First {
         let recovery = recover::recover_all(engine, &lock, Mode::Act)?;
         report.recovered = recovery.items;
@@ -143,6 +143,8 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
             .extend(recovery.failures.into_iter().map(|(run, error)| Failure { run: Some(run), error }));
     }
     if report.draining {
+        drop(lock);
+        notify::each(engine, &settled_under_lock(&report), observer);
         return Ok(report);
     }
     let queue = Queue::new(engine, &supervisor, observer, now, options.max_runs);
@@ -151,18 +153,32 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
     let mut due = plan_all(engine, now, &survey, &mut report)?;
     queue.add(survey.waiting.iter().cloned());
     let prepared = admit_all(engine, &lock, options, &queue, &survey, &mut due, &mut report);
-    drop(lock);
-    if options.dispatch == Dispatch::Queued && engine.signals.pending().is_none() {
-        let dispatched = queue.execute(prepared);
-        report.runs = dispatched.runs;
-        report.blocked = dispatched.blocked;
-        report.failures.extend(dispatched.failures);
+    if let Err(error) = prune::prune_slice(engine, &lock, prune::TICK_SLICE) {
+        report.failures.push(Failure { run: None, error });
     }
+    drop(lock);
+    let to_notify = settled_under_lock(&report);
+    std::thread::scope(|scope| {
+        if !to_notify.is_empty() {
+            scope.spawn(|| notify::each(engine, &to_notify, observer));
+        }
+        // What has begun is executed, or fenced, in any case.
+        let dispatches = options.dispatch == Dispatch::Queued && engine.signals.pending().is_none();
+        if dispatches || !prepared.is_empty() {
+            let dispatched = queue.execute(prepared);
+            report.runs = dispatched.runs;
+            report.blocked = dispatched.blocked;
+            report.failures.extend(dispatched.failures);
+        }
+    });
     Ok(report)
 }
 
-fn finish_batches(engine: &Engine<'_>, lock: &StoreLock<'_>) -> Result<(), EngineError> {
-    super::batch::finish(engine, lock)
+/// The runs that this tick settled without executing them: of these nobody has been notified yet.
+fn settled_under_lock(report: &Report) -> Vec<RunId> {
+    let ambiguous = report.recovered.iter().filter(|item| item.decision == Decision::Ambiguous);
+    let ambiguous = ambiguous.filter_map(|item| item.run.clone());
+    ambiguous.chain(report.expired.iter().map(|gate| gate.run.clone())).collect()
 }
 
 fn dry_run(
@@ -256,7 +272,7 @@ fn plan_all(
             continue;
         }
         let mut in_the_way = survey.unfinished.get(&id).cloned().unwrap_or_default();
-        in_the_way.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        in_the_way.sort_unstable_by_key(|(at, _)| *at);
         let in_the_way: Vec<Unfinished> = in_the_way.into_iter().map(|(_, run)| run).collect();
         let present = Present { unfinished: &in_the_way, admitted };
         let plan = policy::plan(&window, &id, &schedule.definition.policies, present);

@@ -279,12 +279,12 @@ impl Disk for RealDisk {
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()> {
         let (from_dir, from_name) = self.split(from)?;
         let (to_dir, to_name) = self.split(to)?;
-        Ok(match replace {
-            Replace::Allowed => rustix::fs::renameat(from_dir, from_name, to_dir, to_name)?,
-            Replace::Refused => {
-                rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, RenameFlags::NOREPLACE)?
-            }
-        })
+        let flags = match replace {
+            Replace::Allowed => RenameFlags::empty(),
+            Replace::Refused => RenameFlags::NOREPLACE,
+        };
+        rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, flags)?;
+        Ok(())
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
@@ -392,4 +392,51 @@ pub fn read_outside(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     file.take(limit).read_to_end(&mut bytes)?;
     Ok(bytes)
+}
+
+/// A file without a name that holds `bytes` and is read from its start.
+pub fn memory_file(name: &str, bytes: &[u8]) -> io::Result<File> {
+    let mut file = File::from(rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC)?);
+    file.write_all(bytes)?;
+    file.rewind()?;
+    Ok(file)
+}
+
+/// The path without links, of something outside of the store that exists.
+pub fn real_path(path: &Path) -> io::Result<PathBuf> {
+    std::fs::canonicalize(path)
+}
+
+/// A folder outside of the store, with all that lead to it.
+pub fn create_folder_outside(path: &Path) -> io::Result<()> {
+    std::fs::create_dir_all(path)
+}
+
+/// Replaces a file outside of the store as a whole, readable for all: other programs collect it. What is no
+/// regular file, such as a device or a pipe, is written to instead.
+pub fn write_outside(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    use std::os::unix::fs::OpenOptionsExt as _;
+    match std::fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(io::ErrorKind::IsADirectory.into()),
+        Ok(found) if !found.is_file() => {
+            return std::fs::OpenOptions::new().write(true).open(path)?.write_all(bytes);
+        }
+        Ok(_) | Err(_) => {}
+    }
+    let name = path.file_name().ok_or(io::ErrorKind::IsADirectory)?.to_string_lossy();
+    let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // A collector takes files by their ending, and must not find this one.
+    let temp = folder.join(format!(".{name}.{}.tmp", std::process::id()));
+    let _ = std::fs::remove_file(&temp);
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true).mode(0o644);
+    let written = options.open(&temp).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()
+    });
+    let done = written.and_then(|()| std::fs::rename(&temp, path));
+    if done.is_err() {
+        let _ = std::fs::remove_file(&temp);
+    }
+    done
 }

@@ -119,6 +119,8 @@ pub struct Journal {
     len: u64,
     reserved: u64,
     staged: Vec<u8>,
+    /// Whether something torn follows the records; it is cut off before the first write.
+    torn: bool,
 }
 
 impl Journal {
@@ -137,14 +139,14 @@ impl Journal {
         let file = disk.open(path, Open::New).map_err(|e| StoreError::io("create", path, e))?;
         let mut staged = Vec::with_capacity(2048);
         record::encode(1, at, admitted, &mut staged);
-        Ok((Self { path: path.to_owned(), file, len: 0, reserved: BLOCK, staged }, state))
+        Ok((Self { path: path.to_owned(), file, len: 0, reserved: BLOCK, staged, torn: false }, state))
     }
 
-    /// Opens the journal of a run for appending and folds it; a torn last line is cut off. None where
-    /// no record is whole: the run was never admitted.
+    /// Opens the journal of a run for appending and folds it; a torn last line is cut off before the
+    /// first write. None where no record is whole: the run was never admitted.
     ///
     /// # Errors
-    /// When the file cannot be read or cut, or the record is corrupt.
+    /// When the file cannot be read, or the record is corrupt.
     pub fn open(disk: &dyn Disk, path: &Path) -> Result<Option<(Self, RunState)>, StoreError> {
         let io = |what| move |e: io::Error| StoreError::io(what, path, e);
         let mut file = disk.open(path, Open::Existing).map_err(io("open"))?;
@@ -153,10 +155,9 @@ impl Journal {
         let contents = parse(&bytes).map_err(corrupt)?;
         let Some(state) = fold_records(&contents.records).map_err(corrupt)? else { return Ok(None) };
         let len = contents.valid_len;
-        if len < bytes.len() as u64 {
-            file.truncate(len).map_err(io("cut the torn end of"))?;
-        }
-        let journal = Self { path: path.to_owned(), file, len, reserved: round_up(len), staged: Vec::new() };
+        let torn = len < bytes.len() as u64;
+        let reserved = round_up(len);
+        let journal = Self { path: path.to_owned(), file, len, reserved, staged: Vec::new(), torn };
         Ok(Some((journal, state)))
     }
 
@@ -185,6 +186,10 @@ impl Journal {
     pub fn commit(mut self) -> Result<Self, StoreError> {
         if self.staged.is_empty() {
             return Ok(self);
+        }
+        if self.torn {
+            self.file.truncate(self.len).map_err(|e| StoreError::io("cut the torn end of", &self.path, e))?;
+            self.torn = false;
         }
         let written = self.file.append(&self.staged).map_err(|e| ("append to", e));
         match written.and_then(|()| self.file.sync().map_err(|e| ("sync", e))) {

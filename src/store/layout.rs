@@ -15,6 +15,8 @@ pub const SETTINGS: &str = "wfctl.toml";
 pub const LOCK: &str = "lock";
 /// Exists while the store is draining.
 pub const DRAINING: &str = "draining";
+/// What the last tick came to; replaced as a whole, and worth no sync.
+pub const LAST_TICK: &str = "last_tick.json";
 /// The pinned workflows.
 pub const WORKFLOWS: &str = "workflows";
 /// The schedules.
@@ -84,6 +86,11 @@ pub fn log(run_dir: &Path, seq: Seq, step: &StepId) -> PathBuf {
     run_dir.join(format!("{seq}-{step}.log"))
 }
 
+/// The log of the notification about the event with this number, in a run's folder.
+pub fn notification_log(run_dir: &Path, event: u64) -> PathBuf {
+    run_dir.join(format!("notify-{event}.log"))
+}
+
 /// The context file of one step execution, in a run's folder; exists while it runs.
 pub fn context(run_dir: &Path, seq: Seq) -> PathBuf {
     run_dir.join(format!("{seq}.context.json"))
@@ -102,5 +109,5 @@ pub fn is_step_file(name: &str) -> bool {
     has_seq
         && (rest == ".context.json"
             || rest == ".output.json"
-            || (rest.starts_with('-') && rest.ends_with(".log")))
+            || rest.strip_prefix('-').is_some_and(|step| step.strip_suffix(".log").is_some()))
 }

@@ -83,6 +83,8 @@ pub enum StatusWord {
     Cancelled,
     /// Failed with an unknown outcome, and unresolved
     Ambiguous,
+    /// Executing, but nobody does: needs recovery
+    Abandoned,
 }
 
 /// `--as`.

@@ -15,6 +15,7 @@ use crate::{
         text,
     },
     domain::{
+        ids::RunId,
         policy::{CatchUp, DEFAULT_CATCH_UP_LIMIT, Policies},
         trigger::{CronExpr, Definition, Rule, Zone, parse_every, parse_time},
     },
@@ -71,12 +72,12 @@ pub(super) fn check(session: &Session<'_>, args: &CheckArgs) -> Done {
                 bad = Some(match bad {
                     None => failure,
                     Some(mut first) => {
-                        if !session.out.is_json() {
-                            session.out.failure(&first);
-                            failure
-                        } else {
+                        if session.out.is_json() {
                             first.details.extend(failure.details);
                             first
+                        } else {
+                            session.out.failure(&first);
+                            failure
                         }
                     }
                 });
@@ -214,7 +215,7 @@ pub(super) fn trigger(session: &Session<'_>, args: &TriggerNowArgs) -> Done {
     if session.out.is_json() {
         let admitted: Vec<Value> = runs.iter().map(|run| json!({ "run": run.as_str() })).collect();
         session.out.json(&json!({
-            "run": runs.first().map(|run| run.as_str()),
+            "run": runs.first().map(RunId::as_str),
             "schedule": args.id.as_str(),
             "admitted": admitted,
         }));

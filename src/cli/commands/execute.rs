@@ -70,7 +70,7 @@ fn report(
         Ended::Settled(_) => u8::from(ended.is_failed()),
         Ended::Cancelled(_) => {
             session.out.note(&format!(
-                "run {run} is ambiguous: nobody can know what its step did; find out, then wfctl resolve {run} --as completed|failed"
+                "run {run} is ambiguous: nobody can know what its step did; find out, then settle it"
             ));
             engine.signals.pending().map_or(1, |(signal, _)| signal.exit_code())
         }

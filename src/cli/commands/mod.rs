@@ -24,6 +24,7 @@ use super::{
     args::{ByArgs, Cli, Command, GlobalArgs},
     error::Failure,
     output::{Effect, Output},
+    text::shell_word,
 };
 use crate::{
     domain::{
@@ -146,9 +147,9 @@ fn carry_out(session: &Session<'_>, command: &Command) -> Done {
         Command::Prune(args) => settle::prune(session, args),
         Command::Fsck => look::fsck(session),
         Command::Metrics(args) => look::metrics(session, args),
-        Command::Completions(args) => look::completions(session, args),
+        Command::Completions(args) => Ok(look::completions(session, args)),
         Command::Man(args) => look::man(session, args),
-        Command::Complete(args) => look::complete(session, args),
+        Command::Complete(args) => Ok(look::complete(session, args)),
     }
 }
 
@@ -213,6 +214,19 @@ impl Session<'_> {
         }
     }
 
+    /// A command of this program for the same store, as a shell takes it.
+    fn command(&self, rest: &str) -> String {
+        match &self.global.store {
+            Some(store) => format!("wfctl --store {} {rest}", shell_word(&store.to_string_lossy())),
+            None => format!("wfctl {rest}"),
+        }
+    }
+
+    /// The two ways to settle an ambiguous run. Apart, because a `|` between the words would be a pipe.
+    fn resolve_commands(&self, run: &str) -> [String; 2] {
+        ["completed", "failed"].map(|word| self.command(&format!("resolve {run} --as {word} --note TEXT")))
+    }
+
     /// Who does this, for the record.
     fn by(&self, args: &ByArgs) -> String {
         let var = |name: &str| {
@@ -226,6 +240,7 @@ impl Session<'_> {
             .unwrap_or_else(|| format!("uid {}", rustix::process::getuid().as_raw()))
     }
 
+    #[expect(clippy::unused_self, reason = "reads like its neighbours")]
     fn find(&self, store: &Store, text: &str, names: Names) -> Result<RunId, Failure> {
         find_run(store, text, names).map_err(|error| Failure::of(&error))
     }
@@ -254,9 +269,24 @@ impl Session<'_> {
         if self.out.is_json() {
             self.out.json(&shown);
         } else {
-            look::print_outcome(self.out, &shown, self.now());
+            look::print_outcome(self, &shown, self.now());
         }
         Ok(())
+    }
+}
+
+/// Prints the commands that answer a gate, one for each outcome.
+fn show_gate_commands(
+    session: &Session<'_>,
+    indent: usize,
+    run: &str,
+    outcomes: &[String],
+    has_schema: bool,
+) {
+    let payload = if has_schema { " --payload @FILE" } else { "" };
+    for outcome in outcomes {
+        let command = session.command(&format!("resume {run} --outcome {outcome}{payload}"));
+        session.out.command(indent, &command);
     }
 }
 

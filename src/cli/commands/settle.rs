@@ -7,10 +7,12 @@ use crate::{
     cli::{
         args::{CancelArgs, ConfigArgs, DrainArgs, PruneArgs, RecoverArgs, ResolveArgs, RetryArgs},
         error::Failure,
+        progress::Progress,
         text,
     },
+    domain::ids::RunId,
     engine::{
-        EngineError, cancel as engine_cancel,
+        EngineError, cancel as engine_cancel, notify,
         query::Names,
         recover::{self as engine_recover, Decision, Mode, Recovered},
     },
@@ -27,6 +29,7 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             let run = session.find(&store, run, Names::Runs)?;
             let lock = engine.lock().map_err(fail)?;
             let item = engine_recover::reconcile(&engine, &lock, &run, mode).map_err(fail)?;
+            drop(lock);
             if let Some(Recovered { decision: Decision::Live, detail, .. }) = &item {
                 return Err(fail(EngineError::Live { run, why: detail.clone() }));
             }
@@ -38,11 +41,21 @@ pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
             (recovery.items, recovery.failures)
         }
     };
+    if mode == Mode::Act {
+        let ambiguous = items.iter().filter(|item| item.decision == Decision::Ambiguous);
+        let ambiguous: Vec<_> = ambiguous.filter_map(|item| item.run.clone()).collect();
+        notify::each(&engine, &ambiguous, &Progress::new(session.out));
+    }
     if session.out.is_json() {
         session.out.json(&super::items(items.iter().map(decision).collect()));
     } else {
         for item in &items {
             session.out.line(&decision_line(item));
+            if let (Decision::Ambiguous, Some(run)) = (item.decision, &item.run) {
+                for command in session.resolve_commands(run.as_str()) {
+                    session.out.command(2, &command);
+                }
+            }
         }
         if items.is_empty() && failures.is_empty() {
             session.out.note("nothing needs recovery");
@@ -65,7 +78,7 @@ fn fail_with(error: &EngineError, what: &str) -> Failure {
 /// A decision of recovery in JSON.
 pub(super) fn decision(item: &Recovered) -> Value {
     json!({
-        "run": item.run.as_ref().map(|run| run.as_str()),
+        "run": item.run.as_ref().map(RunId::as_str),
         "decision": item.decision.as_str(),
         "detail": item.detail,
     })
@@ -74,11 +87,7 @@ pub(super) fn decision(item: &Recovered) -> Value {
 /// A decision of recovery in one line.
 pub(super) fn decision_line(item: &Recovered) -> String {
     let subject = item.run.as_ref().map_or_else(|| "a slot".to_owned(), ToString::to_string);
-    let mut line = format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail));
-    if item.decision == Decision::Ambiguous {
-        line.push_str(&format!("; find out, then wfctl resolve {subject} --as completed|failed"));
-    }
-    line
+    format!("{subject}: {} ({})", item.decision.as_str(), text::escape(&item.detail))
 }
 
 pub(super) fn cancel(session: &Session<'_>, args: &CancelArgs) -> Done {
@@ -218,8 +227,9 @@ pub(super) fn prune(session: &Session<'_>, args: &PruneArgs) -> Done {
         keep: args.keep,
         mode: if args.dry_run { Mode::DryRun } else { Mode::Act },
     };
-    let progress = crate::cli::progress::Progress::new(session.out);
-    let pruned = crate::engine::prune::prune(&engine, &options, &|done| progress.counted("pruned", done));
+    let progress = Progress::new(session.out);
+    let pruned =
+        crate::engine::prune::prune(&engine, &options, &|done| progress.counted("runs pruned:", done));
     progress.clear();
     let pruned = pruned.map_err(|error| Failure::of(&error))?;
     if session.out.is_json() {

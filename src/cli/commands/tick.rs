@@ -1,20 +1,23 @@
 //! `wfctl tick`, and what it says.
 
+use std::time::Instant;
+
 use serde_json::{Value, json};
 
-use super::{Done, Session, settle};
+use super::{Done, Session, settle, show_gate_commands};
 use crate::{
     cli::{args::TickArgs, error::Failure, progress::Progress, text},
-    domain::{time::format_instant, trigger::Zone},
+    domain::{ids::RunId, time::format_instant, trigger::Zone},
     engine::{
         Engine, EngineError,
         attempt::Ended,
         dispatch::Executed,
+        metrics::LastTick,
         query::{next_due, status::capacity_of},
         recover::Decision,
         tick::{self as engine_tick, Dispatch, Options, Recover, Report, TickMode},
     },
-    state::run::{Phase, RunState, Status},
+    state::run::{Phase, RunState},
     store::{Store, runs, schedules, slots},
 };
 
@@ -30,17 +33,30 @@ pub(super) fn tick(session: &Session<'_>, args: &TickArgs) -> Done {
         dispatch: if args.no_dispatch { Dispatch::Nothing } else { Dispatch::Queued },
         mode: if args.dry_run { TickMode::DryRun } else { TickMode::Act },
     };
+    let (at, began) = (session.now(), Instant::now());
     let progress = Progress::new(session.out);
     let report = engine_tick::tick(&engine, &options, &progress);
     progress.clear();
-    let report = report.map_err(|error| Failure::of(&error))?;
-    let trouble = tell_trouble(session, &store, &report);
-    if session.out.is_json() {
-        session.out.json(&document(session, &store, &report)?);
-    } else {
-        print(session, &report);
+    let done = report
+        .map_err(|error| Failure::of(&error))
+        .and_then(|report| tell(session, &store, &engine, &report));
+    if !args.dry_run {
+        let ms = u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let exit = done.as_ref().map_or_else(|failure| failure.code, |code| *code);
+        LastTick { at, ms, exit }.save(&store);
     }
-    Ok(exit_status(&engine, &report, trouble))
+    done
+}
+
+/// Prints what a tick did and gives the exit status that it means.
+fn tell(session: &Session<'_>, store: &Store, engine: &Engine<'_>, report: &Report) -> Done {
+    let trouble = tell_trouble(session, report);
+    if session.out.is_json() {
+        session.out.json(&document(store, report)?);
+    } else {
+        print(session, store, report);
+    }
+    Ok(exit_status(engine, report, trouble))
 }
 
 fn exit_status(engine: &Engine<'_>, report: &Report, trouble: Option<u8>) -> u8 {
@@ -55,7 +71,7 @@ fn exit_status(engine: &Engine<'_>, report: &Report, trouble: Option<u8>) -> u8 
 }
 
 /// Says on stderr what could not be done; gives the exit status that it means.
-fn tell_trouble(session: &Session<'_>, store: &Store, report: &Report) -> Option<u8> {
+fn tell_trouble(session: &Session<'_>, report: &Report) -> Option<u8> {
     let mut code = None;
     let mut tell = |subject: Option<String>, error: &EngineError| {
         let failure = Failure::of(error);
@@ -80,17 +96,15 @@ fn tell_trouble(session: &Session<'_>, store: &Store, report: &Report) -> Option
     if report.draining {
         session.out.note("the store is draining: nothing is admitted, dispatched or resumed");
     }
-    let _ = store;
     code
 }
 
-fn document(session: &Session<'_>, store: &Store, report: &Report) -> Result<Value, Failure> {
+fn document(store: &Store, report: &Report) -> Result<Value, Failure> {
     let fail = |error: crate::store::StoreError| Failure::of_store(&error.below(store.root()));
     let total = store.settings().capacity;
     let slots = slots::probe_all(&**store.disk(), total).map_err(fail)?;
     let queued = count_queued(store).map_err(fail)?;
     let next_due = next_due(store).map_err(|error| Failure::of(&error))?;
-    let _ = session;
     Ok(json!({
         "now": format_instant(report.now),
         "recovered": report.recovered.iter().map(settle::decision).collect::<Vec<_>>(),
@@ -191,7 +205,7 @@ fn reason(state: &RunState) -> Option<&'static str> {
 }
 
 /// Prints the report; quietly, only what needs a person.
-fn print(session: &Session<'_>, report: &Report) {
+fn print(session: &Session<'_>, store: &Store, report: &Report) {
     let quiet = session.global.quiet;
     let line = |text: &str| session.out.line(text);
     for item in &report.recovered {
@@ -199,10 +213,17 @@ fn print(session: &Session<'_>, report: &Report) {
         if needs_person || !quiet {
             line(&format!("recovered {}", settle::decision_line(item)));
         }
+        if let (Decision::Ambiguous, Some(run)) = (item.decision, &item.run) {
+            print_resolve(session, run);
+        }
     }
     for gate in &report.expired {
         if !quiet {
             line(&format!("expired   {}: gate {}", gate.run, gate.step));
+        }
+        // What came of it may need a person: the run may have failed, or the next gate be open.
+        if let Ok(Some(state)) = runs::load(&**store.disk(), &gate.run) {
+            print_state(session, &state, quiet);
         }
     }
     if !quiet {
@@ -230,37 +251,41 @@ fn span(times: &crate::domain::policy::Stretch) -> String {
 
 fn print_run(session: &Session<'_>, run: &Executed, quiet: bool) {
     let Ok(ended) = &run.ended else { return };
-    let Some(state) = ended.state() else {
-        session.out.line(&format!(
-            "fenced    {}: stopped; wfctl recover --run {} decides what became of it",
-            run.run, run.run
-        ));
-        return;
-    };
+    if let Some(state) = ended.state() {
+        print_state(session, state, quiet);
+    } else {
+        session.out.line(&format!("fenced    {}: stopped; what became of it is decided by", run.run));
+        session.out.command(INDENT, &session.command(&format!("recover --run {}", run.run)));
+    }
+}
+
+/// The width of the word at the beginning of each line.
+const INDENT: usize = 10;
+
+fn print_state(session: &Session<'_>, state: &RunState, quiet: bool) {
+    let run = &state.admitted.run;
     match &state.phase {
-        Phase::Interrupted(gate) => session.out.line(&format!(
-            "waiting   {}: {}; answer with wfctl resume {} --outcome {}",
-            run.run,
-            text::one_line(&gate.asked.question),
-            run.run,
-            gate.asked
-                .outcomes
-                .iter()
-                .map(crate::domain::workflow::Outcome::as_str)
-                .collect::<Vec<_>>()
-                .join("|"),
-        )),
+        Phase::Interrupted(gate) => {
+            session.out.line(&format!("waiting   {run}: {}", text::one_line(&gate.asked.question)));
+            let outcomes: Vec<String> = gate.asked.outcomes.iter().map(ToString::to_string).collect();
+            show_gate_commands(session, INDENT, run.as_str(), &outcomes, gate.asked.schema.is_some());
+        }
         Phase::Failed(failure) => {
-            session.out.line(&format!("failed    {}: {}", run.run, text::one_line(&failure.error)));
+            session.out.line(&format!("failed    {run}: {}", text::one_line(&failure.error)));
+            if failure.unresolved {
+                print_resolve(session, run);
+            }
         }
         Phase::Completed { .. } | Phase::Queued(_) | Phase::Executing(_) | Phase::Cancelled { .. } => {
             if !quiet {
-                session.out.line(&format!("{:<9} {}", word(state.status()), run.run));
+                session.out.line(&format!("{:<9} {run}", state.status().as_str()));
             }
         }
     }
 }
 
-fn word(status: Status) -> &'static str {
-    status.as_str()
+fn print_resolve(session: &Session<'_>, run: &RunId) {
+    for command in session.resolve_commands(run.as_str()) {
+        session.out.command(INDENT, &command);
+    }
 }

@@ -20,7 +20,7 @@ fn every_error_has_the_exit_status_of_the_manual() {
     let store: [(StoreError, u8, &str); 14] = [
         (io_error(io::ErrorKind::Other), 74, "io"),
         (io_error(io::ErrorKind::StorageFull), 74, "io"),
-        (io_error(io::ErrorKind::PermissionDenied), 77, "not_permitted"),
+        (io_error(io::ErrorKind::PermissionDenied), 74, "io"),
         (StoreError::Corrupt { path: path(), why: why() }, 65, "corrupt"),
         (StoreError::Snapshot { path: path(), why: why() }, 65, "snapshot"),
         (StoreError::NoStore { path: path() }, 66, "no_store"),

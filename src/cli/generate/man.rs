@@ -95,8 +95,15 @@ fn page(mut command: Command, related: &[&str]) -> io::Result<Vec<u8>> {
         escape(&name.to_uppercase())
     );
     // Every part brings the same preamble along.
-    for line in String::from_utf8_lossy(&parts).replace(PREAMBLE, "").lines() {
-        page.push_str(line.trim_end());
+    let parts = String::from_utf8_lossy(&parts).replace(PREAMBLE, "");
+    let lines: Vec<&str> = parts.lines().map(str::trim_end).collect();
+    for (index, line) in lines.iter().enumerate() {
+        // A break beside vertical space, which an empty line is too, breaks nothing, and mandoc warns of it.
+        let is_sp = |index: Option<usize>| matches!(index.and_then(|i| lines.get(i)), Some(&("" | ".sp")));
+        if *line == ".br" && (is_sp(index.checked_sub(1)) || is_sp(Some(index + 1))) {
+            continue;
+        }
+        page.push_str(if line.is_empty() { ".sp" } else { line });
         page.push('\n');
     }
     page.push_str(&sections(extra.as_deref().unwrap_or_default()));

@@ -109,7 +109,7 @@ fn colours_are_on_when_asked_for() {
     let out = output(Look { color: ColorWord::Always, ..PLAIN }, &stdout, &stderr);
     out.field("status", "failed", Tone::of_status("failed"));
     out.finish(0, Effect::Reads);
-    assert_eq!(stdout.text(), "status: \u{1b}[31mfailed\u{1b}[0m\n");
+    assert_eq!(stdout.text(), "status:     \u{1b}[31mfailed\u{1b}[0m\n");
 }
 
 #[test]

@@ -74,6 +74,7 @@ pub(super) struct Check<'a> {
     /// The pinned workflows that were looked at, and what is wrong with them.
     workflows: HashMap<Digest, Option<String>>,
     report: &'a mut dyn FnMut(Finding),
+    pub(super) progress: &'a dyn Fn(u64),
 }
 
 /// What the check of a run needs of its schedule.
@@ -91,7 +92,12 @@ impl fmt::Debug for Check<'_> {
 }
 
 impl<'a> Check<'a> {
-    pub(super) fn new(store: &'a Store, now: DateTime<Utc>, report: &'a mut dyn FnMut(Finding)) -> Self {
+    pub(super) fn new(
+        store: &'a Store,
+        now: DateTime<Utc>,
+        report: &'a mut dyn FnMut(Finding),
+        progress: &'a dyn Fn(u64),
+    ) -> Self {
         Self {
             store,
             now,
@@ -100,6 +106,7 @@ impl<'a> Check<'a> {
             schedules: HashMap::new(),
             workflows: HashMap::new(),
             report,
+            progress,
         }
     }
 

@@ -22,7 +22,17 @@ pub use check::{Finding, Severity, Summary};
 
 /// Checks the whole store as it is at `now` and reports each finding.
 pub fn check_store(store: &Store, now: DateTime<Utc>, report: &mut dyn FnMut(Finding)) -> Summary {
-    let mut check = Check::new(store, now, report);
+    watch_check(store, now, report, &|_| {})
+}
+
+/// The same, and `progress` is told how many runs were checked so far.
+pub fn watch_check(
+    store: &Store,
+    now: DateTime<Utc>,
+    report: &mut dyn FnMut(Finding),
+    progress: &dyn Fn(u64),
+) -> Summary {
+    let mut check = Check::new(store, now, report, progress);
     places::check(&mut check);
     schedules::check(&mut check);
     slots::check(&mut check);

@@ -56,6 +56,7 @@ fn check_folder(check: &mut Check<'_>, folder: &Path, place: Place) {
 
 fn check_run(check: &mut Check<'_>, run: &RunId, dir: &Path, place: Place) {
     check.summary.runs += 1;
+    (check.progress)(check.summary.runs);
     let files = check.entries(dir);
     for file in &files {
         check_file(check, dir, file);

@@ -24,7 +24,7 @@ mod walk;
 
 pub use find::{Names, find_run};
 pub use history::{HistoryFilter, list_history};
-pub use list::{RunFilter, list_runs};
+pub use list::{RunFilter, Stand, list_runs};
 pub use page::{Damage, Page, PageRequest};
 pub use readiness::Readiness;
 pub use run::{Liveness, LoadedRun, Reader, load_run};

@@ -78,29 +78,57 @@ fn check_steps(state: &RunState, gate: &Gate, workflow: &Workflow) -> Vec<String
     let Some(start) = workflow.index_of(gate.asked.step.as_str()) else {
         return vec![format!("the pinned workflow has no step {}", gate.asked.step)];
     };
-    let mut why = Vec::new();
-    for index in reachable(workflow, start) {
-        let step = workflow.step(index);
-        if let StepKind::Command(command) = &step.kind {
-            why.extend(check_command(state, workflow, step, command));
-        }
-    }
-    why
+    let targets: Vec<Target> = workflow.step(start).routes().map(|(_, target)| target).collect();
+    obstacles(state, workflow, &targets)
 }
 
-/// The steps that can follow `start`, in the order of the file.
-fn reachable(workflow: &Workflow, start: StepIndex) -> Vec<StepIndex> {
+/// What keeps the steps that can follow `targets` from being started: programs and folders that are gone.
+/// What an earlier step may make (a program or folder below the workflow's own) is not held against a
+/// later one.
+pub fn obstacles(state: &RunState, workflow: &Workflow, targets: &[Target]) -> Vec<String> {
+    let (first, later) = reachable(workflow, targets);
+    let check = |index: &StepIndex| {
+        let step = workflow.step(*index);
+        match &step.kind {
+            StepKind::Command(command) => Some((step, command)),
+            StepKind::Gate(_) => None,
+        }
+    };
+    let now = first.iter().filter_map(check);
+    let lasting = later.iter().filter_map(check).filter(|(_, command)| !may_be_made(command));
+    now.chain(lasting).filter_map(|(step, command)| check_command(state, workflow, step, command)).collect()
+}
+
+/// Whether the program or folder of a command may be made by another step.
+fn may_be_made(command: &CommandStep) -> bool {
+    let is_relative = |path: &str| !path.starts_with('/');
+    command.cwd.as_deref().is_some_and(is_relative)
+        || matches!(&command.run, CommandLine::Argv(argv)
+            if argv.first().is_some_and(|program| program.contains('/') && is_relative(program)))
+}
+
+/// The steps that can come first behind `targets`, gates left aside, and those that only come later; both
+/// in the order of the file.
+fn reachable(workflow: &Workflow, targets: &[Target]) -> (Vec<StepIndex>, Vec<StepIndex>) {
+    let first = closure(workflow, targets, |step| matches!(step.kind, StepKind::Gate(_)));
+    let all = closure(workflow, targets, |_| true);
+    let later = all.into_iter().filter(|index| !first.contains(index)).collect();
+    (first, later)
+}
+
+/// The steps that can be reached from `targets`, going on behind those that `passes` lets through.
+fn closure(workflow: &Workflow, targets: &[Target], passes: impl Fn(&Step) -> bool) -> Vec<StepIndex> {
     let mut seen = vec![false; workflow.steps().len()];
     let mut found = Vec::new();
-    let mut waiting = vec![start];
-    while let Some(index) = waiting.pop() {
-        for (_, target) in workflow.step(index).routes() {
-            if let Target::Step(next) = target
-                && !std::mem::replace(&mut seen[next.get()], true)
-            {
-                found.push(next);
-                waiting.push(next);
-            }
+    let mut waiting = targets.to_vec();
+    while let Some(target) = waiting.pop() {
+        let Target::Step(index) = target else { continue };
+        if std::mem::replace(&mut seen[index.get()], true) {
+            continue;
+        }
+        found.push(index);
+        if passes(workflow.step(index)) {
+            waiting.extend(workflow.step(index).routes().map(|(_, target)| target));
         }
     }
     found.sort_unstable();

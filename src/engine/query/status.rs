@@ -1,17 +1,18 @@
 //! The store at a glance: its slots, what waits, what needs a person, what comes next.
 //!
-//! Reads `runs/active`, the slots and the schedules; everything unfinished or ambiguous is there, so
-//! finished runs are never looked at.
+//! Reads `runs/active`, the slots and the schedules; everything unfinished or ambiguous is there. Of finished
+//! runs only the newest [`RECENT`] of the last day are looked at, so the cost does not grow with history.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 
 use super::{
-    page::Damage,
+    list::{RunFilter, list_runs},
+    page::{Damage, PageRequest},
     run::{Liveness, LoadedRun, Reader},
     schedules::{each, earlier, next_due_of},
     view::{
-        AbandonedView, AmbiguousView, CapacityView, ScheduleCounts, SlotView, StatusView, Time, WaitingView,
-        open_gate,
+        AbandonedView, AmbiguousView, CapacityView, FailedView, QueuedView, ScheduleCounts, SlotView,
+        StatusView, Time, UpcomingView, WaitingView, open_gate,
     },
 };
 use crate::{
@@ -27,6 +28,11 @@ use crate::{
     },
 };
 
+/// How many of the newest runs are looked at for failures.
+const RECENT: usize = 100;
+/// How much of the queue, of the failures and of what comes next is told.
+const SHOWN: usize = 5;
+
 /// The state of the store at `now`.
 ///
 /// # Errors
@@ -39,10 +45,13 @@ pub fn read_status(store: &Store, now: DateTime<Utc>) -> Result<StatusView, Engi
         capacity: capacity_of(store.settings().capacity, slots),
         slots: slots.iter().map(|(index, state)| slot_view(*index, state)).collect(),
         queued: 0,
+        queue: Vec::new(),
         interrupted: Vec::new(),
         ambiguous: Vec::new(),
         abandoned: Vec::new(),
+        failed: Vec::new(),
         schedules: ScheduleCounts::default(),
+        upcoming: Vec::new(),
         next_due: None,
         draining: store.is_draining()?,
         warnings: Vec::new(),
@@ -57,7 +66,10 @@ pub fn read_status(store: &Store, now: DateTime<Utc>) -> Result<StatusView, Engi
     }
     status.interrupted.sort_by(|a, b| (a.since, &a.run).cmp(&(b.since, &b.run)));
     status.ambiguous.sort_by(|a, b| (a.since, &a.run).cmp(&(b.since, &b.run)));
+    status.queue.sort();
+    status.queue.truncate(SHOWN);
     status.look_at_slots(slots);
+    status.look_at_failures(store, now)?;
     status.look_at_schedules(store, now)?;
     let damage = status.corrupt.iter().map(|damage| format!("{damage}; see `wfctl fsck`"));
     status.warnings.extend(damage);
@@ -70,6 +82,15 @@ impl StatusView {
         let run = state.admitted.run.to_string();
         if state.status() == Status::Queued && !state.is_executing() {
             self.queued += 1;
+            self.queue.push(QueuedView { occurrence: Time(state.admitted.occurrence), run: run.clone() });
+        }
+        if loaded.liveness == Liveness::Live
+            && let Some(slot) = self.slots.iter_mut().find(|slot| slot.run.as_deref() == Some(&run))
+        {
+            let step = state.unknown_execution().map(|(_, execution)| execution);
+            slot.step = step.map(|step| step.step.to_string());
+            slot.r#try = step.map(|step| step.try_no);
+            slot.step_since = step.map(|step| Time(step.started_at));
         }
         if let Some(gate) = open_gate(state) {
             self.interrupted.push(WaitingView {
@@ -79,6 +100,10 @@ impl StatusView {
                 since: Time(gate.at),
                 expires_at: gate.asked.expires_at.map(Time),
                 resume_readiness: loaded.readiness.as_str(),
+                gate: gate.number,
+                outcomes: gate.asked.outcomes.iter().map(ToString::to_string).collect(),
+                has_schema: gate.asked.schema.is_some(),
+                diagnostics: loaded.readiness.diagnostics().to_vec(),
             });
         }
         let attempt = state.attempts.last();
@@ -134,7 +159,14 @@ impl StatusView {
             self.schedules.total += 1;
             self.schedules.paused += u64::from(schedule.paused.is_some());
             let receipt = schedules::last_receipt(&**store.disk(), &schedule.id).unwrap_or_default();
-            self.next_due = earlier(self.next_due.map(|due| due.0), next_due_of(schedule, receipt)).map(Time);
+            let due = next_due_of(schedule, receipt);
+            self.next_due = earlier(self.next_due.map(|due| due.0), due).map(Time);
+            self.upcoming
+                .extend(due.map(|due| UpcomingView { due: Time(due), schedule: schedule.id.to_string() }));
+            if self.upcoming.len() > 64 * SHOWN {
+                self.upcoming.sort();
+                self.upcoming.truncate(SHOWN);
+            }
             if schedule.cursor > now {
                 self.warnings.push(format!(
                     "schedule {id} is settled up to {cursor}, which is ahead of the clock: \
@@ -144,7 +176,20 @@ impl StatusView {
                 ));
             }
         })?;
+        self.upcoming.sort();
+        self.upcoming.truncate(SHOWN);
         self.corrupt.append(&mut damage);
+        Ok(())
+    }
+
+    fn look_at_failures(&mut self, store: &Store, now: DateTime<Utc>) -> Result<(), EngineError> {
+        let filter = RunFilter { since: now.checked_sub_signed(TimeDelta::days(1)), ..RunFilter::default() };
+        let page = list_runs(store, now, &filter, &PageRequest { limit: RECENT, cursor: None })?;
+        let failed = page.items.into_iter().filter(|run| run.status == "failed" && !run.ambiguous);
+        self.failed = failed
+            .take(SHOWN)
+            .map(|run| FailedView { at: run.updated_at, run: run.run, reason: run.reason, error: run.error })
+            .collect();
         Ok(())
     }
 }
@@ -184,5 +229,8 @@ fn slot_view(index: SlotIndex, state: &SlotState) -> SlotView {
         attempt: holder.map(|holder| holder.attempt),
         pid: holder.map(|holder| holder.pid),
         since: holder.map(|holder| Time(holder.at)),
+        step: None,
+        r#try: None,
+        step_since: None,
     }
 }

@@ -94,7 +94,7 @@ fn a_list_can_be_narrowed_by_status_schedule_and_time() {
     // A manual start of a workflow that happens to be called like the schedule is not the schedule's.
     let page = list(&test, &RunFilter { schedule: schedule.clone(), ..RunFilter::default() }, 50, None);
     assert_eq!(ids(&page), ["a@20261204T040000Z", "a@20261203T040000Z", "a@20261201T040000Z"]);
-    let filter = RunFilter { status: Some(Status::Completed), schedule, since: None };
+    let filter = RunFilter { status: Some(Status::Completed), schedule, ..RunFilter::default() };
     let page = list(&test, &filter, 1, None);
     assert_eq!(ids(&page), ["a@20261203T040000Z"]);
     let page = list(&test, &filter, 1, page.next_cursor.as_ref());

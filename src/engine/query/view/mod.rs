@@ -17,8 +17,8 @@ use crate::domain::{ids::Digest, time};
 pub(in crate::engine::query) use run::open_gate;
 pub use run::{AttemptView, InterruptView, RunItem, RunShow, StepView};
 pub use store::{
-    AbandonedView, AmbiguousView, CapacityView, HistoryItem, PoliciesView, ScheduleCounts, ScheduleItem,
-    SlotView, StatusView, WaitingView,
+    AbandonedView, AmbiguousView, CapacityView, FailedView, HistoryItem, PoliciesView, QueuedView,
+    ScheduleCounts, ScheduleItem, SlotView, StatusView, UpcomingView, WaitingView,
 };
 
 /// An instant that is shown as RFC 3339 in UTC with milliseconds.

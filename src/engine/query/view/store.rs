@@ -92,14 +92,20 @@ pub struct StatusView {
     pub slots: Vec<SlotView>,
     /// How many runs wait for a slot.
     pub queued: u64,
+    /// The first of them, in the order in which they go.
+    pub queue: Vec<QueuedView>,
     /// Open questions, oldest first.
     pub interrupted: Vec<WaitingView>,
     /// Runs of unknown outcome, oldest first.
     pub ambiguous: Vec<AmbiguousView>,
     /// Runs that need recovery.
     pub abandoned: Vec<AbandonedView>,
+    /// Runs of the last day that failed for a known reason, newest first; only the newest runs are looked at.
+    pub failed: Vec<FailedView>,
     /// How many schedules there are.
     pub schedules: ScheduleCounts,
+    /// What is due next, soonest first.
+    pub upcoming: Vec<UpcomingView>,
     /// When a tick next has something to do.
     pub next_due: Option<Time>,
     /// Whether the store is draining.
@@ -137,6 +143,43 @@ pub struct SlotView {
     pub pid: Option<u32>,
     /// Since when.
     pub since: Option<Time>,
+    /// The step that the run is at.
+    pub step: Option<String>,
+    /// Which try of it.
+    pub r#try: Option<u32>,
+    /// Since when it is at that step.
+    pub step_since: Option<Time>,
+}
+
+/// A run that waits for a slot or its turn.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct QueuedView {
+    /// Its nominal time, which decides the order.
+    pub occurrence: Time,
+    /// The run.
+    pub run: String,
+}
+
+/// A run that failed and whose outcome is known.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FailedView {
+    /// The run.
+    pub run: String,
+    /// Why, as a word.
+    pub reason: Option<&'static str>,
+    /// Why, as a sentence.
+    pub error: Option<String>,
+    /// When.
+    pub at: Time,
+}
+
+/// When a schedule is due.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct UpcomingView {
+    /// When.
+    pub due: Time,
+    /// Which.
+    pub schedule: String,
 }
 
 /// A run that waits for an answer.
@@ -154,6 +197,14 @@ pub struct WaitingView {
     pub expires_at: Option<Time>,
     /// Whether it could be resumed.
     pub resume_readiness: &'static str,
+    /// The number of the gate.
+    pub gate: u64,
+    /// What may be answered.
+    pub outcomes: Vec<String>,
+    /// Whether the answer needs a payload that fits a schema.
+    pub has_schema: bool,
+    /// What stands in the way of resuming it.
+    pub diagnostics: Vec<String>,
 }
 
 /// A run of unknown outcome.
