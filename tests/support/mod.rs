@@ -410,11 +410,13 @@ impl TestStore {
         self.ok(&["fsck"]);
     }
 
-    /// Everything in the store: path to mode and content. The lock file says who held it last and is left out.
+    /// Everything in the store: path to mode and content. Notes of who held the lock last and how the last tick
+    /// ended are left out.
     pub fn tree(&self) -> BTreeMap<PathBuf, (u32, Vec<u8>)> {
         let mut tree = BTreeMap::new();
         add_tree(&self.dir, &mut tree);
         tree.remove(&self.dir.join("lock"));
+        tree.remove(&self.dir.join("last_tick.json"));
         tree
     }
 
