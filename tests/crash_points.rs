@@ -7,8 +7,6 @@
 
 mod support;
 
-use std::path::Path;
-
 use serde_json::json;
 use support::{TestStore, wait_until};
 
@@ -31,34 +29,10 @@ const CALLS: [&str; 12] = [
 const TWO_STEPS: &str =
     "[[step]]\nid = \"a\"\nrun = \"echo a >> effect\"\n[[step]]\nid = \"b\"\nrun = \"echo b >> effect\"\n";
 
-fn can_trace() -> bool {
-    let store = TestStore::without_store();
-    let found = ["/usr/local/bin/strace", "/usr/bin/strace", "/bin/strace"]
-        .iter()
-        .any(|path| Path::new(path).exists());
-    let traces = found && {
-        let mut command = store.program("strace".as_ref());
-        command.args([
-            "-f",
-            "-qq",
-            "-o",
-            "/dev/null",
-            "-e",
-            "inject=sync:signal=SIGKILL:when=1",
-            "/bin/true",
-        ]);
-        store.start(command).wait().code == 0
-    };
-    if !traces {
-        eprintln!("skipped: strace is missing or ptrace is not permitted here");
-    }
-    traces
-}
-
 /// Kills a command of a fresh store at the first, second, … of each call until it outlives one, and
 /// checks the store each time.
 fn at_every_call(prepare: impl Fn(&TestStore) -> Vec<String>, check: impl Fn(&TestStore, &str)) {
-    if !can_trace() {
+    if !support::can_trace() {
         return;
     }
     let mut points = 0;

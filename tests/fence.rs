@@ -103,7 +103,7 @@ fn interrupting_a_tick_fences_all_that_it_executes() {
         assert_eq!(store.event_names(run).pop().unwrap(), "fenced");
         assert!(!is_alive(store.read(effect).lines().next().unwrap()));
     }
-    assert!(store.slot_text(0) != "" && store.slot_text(1) != "");
+    assert!(!store.slot_text(0).is_empty() && !store.slot_text(1).is_empty());
     // The next tick begins with recovery, which never executes a step by itself.
     let tick = store.json(&["tick"]);
     assert_eq!(tick["recovered"].as_array().unwrap().len(), 2, "{tick}");
