@@ -11,7 +11,7 @@ use serde_json::json;
 use support::{TestStore, wait_until};
 
 /// The calls at whose entry `wfctl` is killed.
-const CALLS: [&str; 12] = [
+const CALLS: [&str; 11] = [
     "openat2",
     "mkdirat",
     "write",
@@ -22,7 +22,6 @@ const CALLS: [&str; 12] = [
     "renameat2",
     "unlinkat",
     "ftruncate",
-    "flock",
     "clone3",
 ];
 
