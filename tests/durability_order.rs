@@ -7,14 +7,13 @@
 
 mod support;
 
-use std::{fs, path::Path};
+use std::fs;
 
 use support::TestStore;
 
 /// The traced calls of `wfctl ARGS` in the order in which they began; none where nothing can be traced.
 fn traced(store: &TestStore, args: &[&str]) -> Option<Vec<String>> {
-    if !can_trace(store) {
-        eprintln!("skipped: strace is missing or ptrace is not permitted here");
+    if !support::can_trace() {
         return None;
     }
     let out = store.work.join("trace");
@@ -23,18 +22,6 @@ fn traced(store: &TestStore, args: &[&str]) -> Option<Vec<String>> {
     command.arg(&out).arg(env!("CARGO_BIN_EXE_wfctl")).arg("--store").arg(&store.dir).args(args);
     store.start(command).wait().expect(0);
     Some(fs::read_to_string(out).unwrap().lines().map(str::to_owned).collect())
-}
-
-fn can_trace(store: &TestStore) -> bool {
-    if !["/usr/local/bin/strace", "/usr/bin/strace", "/bin/strace"]
-        .iter()
-        .any(|path| Path::new(path).exists())
-    {
-        return false;
-    }
-    let mut command = store.program("strace".as_ref());
-    command.args(["-f", "-qq", "-o", "/dev/null", "/bin/true"]);
-    store.start(command).wait().code == 0
 }
 
 /// Where calls end: the line itself, or the line that resumes it.
@@ -97,8 +84,7 @@ fn a_steps_end_is_durable_before_the_next_step_begins() {
 fn the_end_of_a_run_is_durable_before_its_slot_is_free() {
     let store = TestStore::new(1);
     let out = store.work.join("trace");
-    if !can_trace(&store) {
-        eprintln!("skipped: strace is missing or ptrace is not permitted here");
+    if !support::can_trace() {
         return;
     }
     let file = store.quick("q");

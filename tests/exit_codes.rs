@@ -262,8 +262,7 @@ fn no_id_leaves_the_store() {
     let store = TestStore::new(1);
     let file = store.quick("q");
     let around = || {
-        store
-            .tree_of(store.dir.parent().unwrap())
+        support::tree_of(store.dir.parent().unwrap())
             .into_keys()
             .filter(|path| !path.iter().any(|part| part == "calls"))
             .collect::<Vec<_>>()
@@ -306,13 +305,13 @@ fn link_outside(store: &TestStore, inside: &Path) {
 
 #[track_caller]
 fn untouched(store: &TestStore, commands: &[&[&str]]) {
-    let outside = store.tree_of(&store.work.join("outside"));
+    let outside = support::tree_of(&store.work.join("outside"));
     let text = fs::read(store.work.join("outside")).ok();
     for args in commands {
         let done = store.run(args);
         assert!(done.code != 70 && done.code >= 0, "{args:?}: {done:?}");
     }
-    assert_eq!(store.tree_of(&store.work.join("outside")), outside);
+    assert_eq!(support::tree_of(&store.work.join("outside")), outside);
     assert_eq!(fs::read(store.work.join("outside")).ok(), text);
 }
 

@@ -103,7 +103,7 @@ fn interrupting_a_tick_fences_all_that_it_executes() {
         assert_eq!(store.event_names(run).pop().unwrap(), "fenced");
         assert!(!is_alive(store.read(effect).lines().next().unwrap()));
     }
-    assert!(store.slot_text(0) != "" && store.slot_text(1) != "");
+    assert!(!store.slot_text(0).is_empty() && !store.slot_text(1).is_empty());
     // The next tick begins with recovery, which never executes a step by itself.
     let tick = store.json(&["tick"]);
     assert_eq!(tick["recovered"].as_array().unwrap().len(), 2, "{tick}");
@@ -196,4 +196,75 @@ fn a_second_signal_kills_the_steps_of_a_tick_at_once() {
     tick.wait().expect(143);
     assert!(!is_alive(&store.read("pid")));
     assert_eq!(store.event_names(&run).pop().unwrap(), "fenced");
+}
+
+const LONG_DELAY: &str = "[[step]]\nid = \"a\"\nretry = { max = 3, delay = \"1h\" }\n\
+    run = \"echo $WFCTL_TRY >> tries; [ $WFCTL_TRY = 2 ]\"\n";
+
+/// A run that waits before its second try.
+fn waiting_to_try_again(store: &TestStore) -> Running {
+    let file = store.workflow("w", LONG_DELAY);
+    let run = store.popen(&["run", &file, "--id", "w-1"]);
+    support::wait_until("the first failure to be durable", || {
+        store.read("tries") == "1\n" && store.event_names("w-1").last().unwrap() == "step_finished"
+    });
+    run
+}
+
+#[test]
+fn a_fence_between_two_tries_loses_nothing() {
+    let store = TestStore::new(1);
+    let run = waiting_to_try_again(&store);
+    run.signal(Signal::TERM);
+    run.wait().expect(143);
+    let recovered = store.json(&["recover"]);
+    assert_eq!(recovered["items"][0]["decision"], "requeued", "{recovered}");
+    store.assert_slot_free(0);
+    store.ok(&["tick"]);
+    assert_eq!(store.show("w-1")["status"], "completed");
+    assert_eq!(store.read("tries"), "1\n2\n");
+    store.fsck_clean();
+}
+
+#[test]
+fn caller_cancellation_between_two_tries_is_ambiguous_like_any_other() {
+    let store = TestStore::new(1);
+    let run = waiting_to_try_again(&store);
+    run.signal(Signal::INT);
+    run.wait().expect(130);
+    let shown = store.show("w-1");
+    assert_eq!((&shown["ambiguous"], &shown["attempts"][0]["state"]), (&true.into(), &"active".into()));
+    store.assert_slot_free(0);
+    store.ok(&["tick"]);
+    assert_eq!(store.read("tries"), "1\n");
+    store.fsck_clean();
+}
+
+#[test]
+fn a_killed_wfctl_between_two_tries_loses_nothing() {
+    let store = TestStore::new(1);
+    waiting_to_try_again(&store).kill9();
+    let tick = store.json(&["tick"]);
+    assert_eq!(tick["recovered"][0]["decision"], "requeued", "{tick}");
+    assert_eq!(store.show("w-1")["status"], "completed");
+    assert_eq!(store.read("tries"), "1\n2\n");
+}
+
+#[test]
+fn waiting_commands_end_by_signals_and_leave_the_run_alone() {
+    let store = TestStore::new(1);
+    let (run, resume) = resumed(&store, "g");
+    for args in [&["wait", &run][..], &["drain", "--wait"], &["logs", &run, "-f"]] {
+        let waiting = store.popen(args);
+        support::wait_until("the signal handlers", || {
+            let status = std::fs::read_to_string(format!("/proc/{}/status", waiting.pid())).unwrap();
+            let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap().trim();
+            u64::from_str_radix(caught, 16).unwrap() & 0x4002 == 0x4002
+        });
+        waiting.signal(Signal::INT);
+        waiting.wait().expect(130);
+        assert_eq!(store.show(&run)["live"], true);
+    }
+    store.file("g.open", "");
+    resume.wait().expect(0);
 }

@@ -108,9 +108,15 @@ fn a_program_or_folder_that_is_gone_blocks_a_resume() {
     let program = store.file("publish", "");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
     fs::create_dir(store.work.join("folder")).unwrap();
-    let steps = "[[step]]\nid = \"ask\"\ninterrupt = \"?\"\n\
-        [[step]]\nid = \"publish\"\nrun = [\"./publish\"]\n[[step]]\nid = \"there\"\ncwd = \"folder\"\nrun = \"true\"\n";
-    store.ok(&["run", &store.workflow("w", steps), "--id", "w-1"]);
+    let steps = format!(
+        "[[step]]\nid = \"ask\"\ninterrupt = \"?\"\n\
+         [[step]]\nid = \"publish\"\nrun = [\"./publish\"]\n\
+         [[step]]\nid = \"made\"\ncwd = \"made\"\nrun = \"true\"\n\
+         [[step]]\nid = \"there\"\ncwd = {}\nrun = \"true\"\n",
+        json!(store.work.join("folder"))
+    );
+    // What an earlier step may make, such as the folder `made`, is not held against a later one.
+    store.ok(&["run", &store.workflow("w", &steps), "--id", "w-1"]);
     assert_eq!(store.show("w-1")["resume_readiness"], "ready");
     fs::remove_file(&program).unwrap();
     assert_blocked(&store, "step publish");
