@@ -34,14 +34,14 @@ use wfctl::{
         schedule::{Alteration, Existing, Repeatable, Request, alter, schedule},
         tick::Dispatch,
     },
-    store::{Store, runs, schedules},
+    store::{Store, lock::Patience, runs, schedules},
 };
 
-/// A command, and the time that passes before it.
+/// A command.
 #[derive(Debug, Clone)]
 enum Deed {
     Tick,
-    /// A tick of which only so much, in hundredths, came to be written, and maybe half a line more.
+    /// A tick of which only so much, in thousandths, came to be written, and maybe half a line more.
     DyingTick {
         permille: u64,
         torn: bool,
@@ -57,7 +57,7 @@ enum Deed {
     Rewind,
     /// Dies between taking back receipts and the cursor; done again by the next one.
     DyingRewind,
-    /// Ends unfinished runs, so many in hundredths.
+    /// Ends unfinished runs, so many in thousandths.
     Finish {
         permille: u64,
     },
@@ -253,6 +253,11 @@ impl World {
         assert!(open.is_empty(), "these have no receipt: {open:?}");
     }
 
+    /// Up to where there are receipts, whatever the cursor says.
+    fn covered(&self, schedule: &Schedule) -> DateTime<Utc> {
+        self.history().last().map_or(schedule.cursor, |receipt| receipt.times.last.max(schedule.cursor))
+    }
+
     fn is_settled(&self) -> bool {
         let cursor = self.schedule().cursor;
         self.history().last().is_none_or(|receipt| receipt.times.last <= cursor)
@@ -377,15 +382,23 @@ impl World {
                 let again = after.definition.trigger.count_between(after.cursor, after.cursor);
                 assert_eq!(again, 0);
             }
-            Deed::DyingReplace(shape) if !removed && before.cursor <= self.now() => {
+            // One that sets a cursor back dies as a rewind does.
+            Deed::DyingReplace(shape) if !removed && self.covered(&before) <= self.now() => {
                 self.define(shape);
                 fs::write(self.file(), file).unwrap();
                 return;
             }
             Deed::Rewind | Deed::DyingRewind if !removed => {
+                let covered = self.covered(&before);
                 alter(self, Alteration::Rewind).unwrap();
-                if matches!(deed, Deed::DyingRewind) {
-                    fs::write(self.file(), file).unwrap();
+                if matches!(deed, Deed::DyingRewind) && covered > self.now() {
+                    let mut old = before.clone();
+                    old.advance(covered);
+                    let store = self.disk_store();
+                    let patience = Patience { timeout: Duration::from_secs(10), abort: None };
+                    let lock = store.lock(patience).unwrap();
+                    schedules::save(&lock, &**store.disk(), &old).unwrap();
+                    drop(lock);
                     alter(self, Alteration::Rewind).unwrap();
                 }
                 let cursor = self.schedule().cursor;
@@ -429,6 +442,8 @@ fn at_whole(at: DateTime<Utc>) -> DateTime<Utc> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
+        // A dozen seconds; PROPTEST_CASES asks for more.
+        cases: std::env::var_os("PROPTEST_CASES").map_or(96, |_| ProptestConfig::default().cases),
         failure_persistence: None,
         max_shrink_iters: 2000,
         ..ProptestConfig::default()
