@@ -26,6 +26,9 @@ pub struct Schedule {
     /// How many bytes of receipts the cursor already stands for; what is behind them was written by a
     /// command that did not come to advance the cursor.
     pub receipts_len: u64,
+    /// Nominal times after the cursor that have become runs, ascending: a tick ran while the clock was
+    /// wrong, and the cursor was set back since. They are never admitted again, nor told to be missed.
+    pub ahead: Vec<DateTime<Utc>>,
     /// Since when it is paused, if it is.
     pub paused: Option<Change>,
     /// When it was removed; what is left then guards its past.
@@ -98,6 +101,18 @@ impl WhyUnrun {
 }
 
 impl Schedule {
+    /// Moves the cursor to `to`, never back.
+    pub fn advance(&mut self, to: DateTime<Utc>) {
+        self.cursor = self.cursor.max(to);
+        self.ahead.retain(|at| *at > self.cursor);
+    }
+
+    /// Whether the cursor stands for times to come, because a tick ran while the clock was wrong. That a
+    /// schedule has not started yet is no such thing.
+    pub fn is_ahead_of(&self, now: DateTime<Utc>) -> bool {
+        self.cursor > now.max(self.definition.trigger.initial_cursor())
+    }
+
     /// Whether a tick looks at it.
     pub fn is_active(&self) -> bool {
         self.paused.is_none() && self.removed.is_none()

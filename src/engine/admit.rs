@@ -160,6 +160,8 @@ pub fn create_manual(
     at: DateTime<Utc>,
     admitted: &dyn Fn(RunId) -> Admitted,
 ) -> Result<OpenRun, EngineError> {
+    // What a batch has committed holds its numbers, also where a crash kept it from being filed.
+    super::batch::finish(engine, lock)?;
     for k in 1..=u32::MAX {
         let run = RunId::for_manual(name, at, k);
         if let Creation::Created(run) = runs::create(lock, engine.disk(), admitted(run), engine.now())? {
@@ -192,8 +194,9 @@ pub fn cover_occurrence(
     let Some(id) = admitted.schedule.as_ref().filter(|_| !admitted.manual) else { return Ok(()) };
     // A schedule whose file is damaged admits nothing anyway, and must not keep its runs from people.
     let Ok(Some(mut schedule)) = schedules::load(&**engine.disk(), id) else { return Ok(()) };
-    if schedule.cursor < admitted.occurrence {
-        schedule.cursor = admitted.occurrence;
+    // A run of a time ahead of a cursor that was set back is remembered there, and moves nothing.
+    if schedule.cursor < admitted.occurrence && !schedule.ahead.contains(&admitted.occurrence) {
+        schedule.advance(admitted.occurrence);
         schedules::save(lock, &**engine.disk(), &schedule)?;
     }
     Ok(())

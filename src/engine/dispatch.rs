@@ -15,13 +15,14 @@ use chrono::{DateTime, Utc};
 use super::{
     Engine, EngineError, admit,
     attempt::{self, Attempt, Ended, Observer},
+    expire::{self, Expired},
     notify::{self, Notifier},
     supervise::Supervisor,
 };
 use crate::{
     domain::{
         event::{AttemptKind, AttemptStarted},
-        ids::{Digest, RunId, ScheduleId},
+        ids::{Digest, RunId, ScheduleId, StepId},
         policy::Overlap,
         workflow::{Outcome, Workflow},
     },
@@ -154,6 +155,7 @@ struct Inner {
     results: Vec<Executed>,
     failures: Vec<Failure>,
     blocked: Vec<(RunId, String)>,
+    expired: Vec<Expired>,
 }
 
 /// What became of a run that is just being admitted.
@@ -181,6 +183,8 @@ struct Claimed {
     workflow: Workflow,
     started: AttemptStarted,
     watch: StopWatch,
+    /// The gate whose expiry the attempt is about.
+    expired: Option<StepId>,
 }
 
 /// The run as one that waits for a slot now; none where it does not.
@@ -212,6 +216,8 @@ pub struct Dispatched {
     pub failures: Vec<Failure>,
     /// Runs whose pinned workflow cannot be used; they stay queued.
     pub blocked: Vec<(RunId, String)>,
+    /// Gates whose expiry began an attempt.
+    pub expired: Vec<Expired>,
 }
 
 impl<'e> Queue<'e> {
@@ -331,6 +337,7 @@ impl<'e> Queue<'e> {
             runs: std::mem::take(&mut inner.results),
             failures: std::mem::take(&mut inner.failures),
             blocked: std::mem::take(&mut inner.blocked),
+            expired: std::mem::take(&mut inner.expired),
         }
     }
 
@@ -517,7 +524,8 @@ impl<'e> Queue<'e> {
             if candidate.expired { expiry_of(engine, run.state()) } else { dispatch_of(engine, run.state()) };
         let started = AttemptStarted { slot: Some(slot.index()), ..started };
         let watch = self.supervisor.add(run.id(), run.dir())?;
-        Ok(Claim::Claimed(Box::new(Claimed { run, slot, workflow, started, watch })))
+        let expired = expire::expired_gate(run.state(), self.now);
+        Ok(Claim::Claimed(Box::new(Claimed { run, slot, workflow, started, watch, expired })))
     }
 
     /// A pinned workflow, read once for each queue.
@@ -534,10 +542,13 @@ impl<'e> Queue<'e> {
     }
 
     fn begin(&self, claimed: Claimed) -> Option<Prepared> {
-        let Claimed { run, slot, workflow, started, watch } = claimed;
+        let Claimed { run, slot, workflow, started, watch, expired } = claimed;
         let id = run.id().clone();
         match attempt::begin(self.engine, run, slot, workflow, started, Some(&watch)) {
-            Ok(attempt) => Some(Prepared { attempt, watch }),
+            Ok(attempt) => {
+                self.inner().expired.extend(expired.map(|step| Expired { run: id, step }));
+                Some(Prepared { attempt, watch })
+            }
             Err(error) => {
                 self.supervisor.remove(&id);
                 self.fail(Some(id), error);

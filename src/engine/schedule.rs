@@ -16,7 +16,7 @@ use crate::{
         time,
         trigger::{self, Rule, Trigger},
     },
-    store::{lock::StoreLock, schedules, snapshots},
+    store::{lock::StoreLock, runs, schedules, snapshots},
 };
 
 /// What a person asks to be scheduled.
@@ -98,7 +98,13 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
             return Err(EngineError::Exists { what: "schedule", id: request.id.to_string() });
         }
     }
-    let trigger = start_of(&request, existing.as_ref(), now)?;
+    let setback = existing.as_ref().map(|existing| setback(engine, existing, now)).transpose()?.flatten();
+    let cursor = match (&setback, &existing) {
+        (Some(setback), _) => Some(setback.cursor),
+        (None, Some(existing)) => Some(super::tick::covered(engine, existing)?),
+        (None, None) => None,
+    };
+    let trigger = start_of(&request, cursor, now)?;
     let workflow = snapshots::pin(&lock, &**engine.disk(), request.source.text.as_bytes())?;
     let definition = Definition {
         workflow,
@@ -117,6 +123,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
                 id: request.id,
                 cursor,
                 receipts_len: 0,
+                ahead: Vec::new(),
                 definition,
                 paused,
                 removed: None,
@@ -128,6 +135,9 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
         }
         Some(mut old) => {
             let was_removed = old.removed.is_some();
+            if let Some(setback) = setback {
+                set_back(engine, &lock, &mut old, setback)?;
+            }
             if !was_removed {
                 miss_until(engine, &lock, &mut old, now, MissedReason::Replaced)?;
             }
@@ -159,22 +169,21 @@ fn is_same(existing: &Schedule, request: &Request) -> bool {
         && existing.paused.is_some() == request.paused.is_some()
 }
 
-/// The trigger with its start: the moment of scheduling unless another was asked for, never behind what
-/// an earlier schedule of the id has receipts for.
+/// The trigger with its start: the moment of scheduling unless another was asked for, always behind the
+/// `cursor` of an earlier schedule of the id, up to which there are receipts.
 fn start_of(
     request: &Request,
-    existing: Option<&Schedule>,
+    cursor: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<Trigger, EngineError> {
     let mut definition = request.trigger.clone();
     let is_once = matches!(definition.rule, Rule::At(_));
     let given = definition.start;
     let mut start = given.unwrap_or(now);
-    if let Some(existing) = existing {
-        let behind = existing.cursor + chrono::TimeDelta::seconds(1);
-        start = start.max(behind);
+    if let Some(cursor) = cursor {
+        start = start.max(cursor + chrono::TimeDelta::seconds(1));
     }
-    if !is_once || given.is_some() || existing.is_some() {
+    if !is_once || given.is_some() || cursor.is_some() {
         definition.start = Some(start);
     }
     let (asked_at, now) = (time::whole_seconds(request.asked_at), time::whole_seconds(now));
@@ -184,11 +193,7 @@ fn start_of(
     {
         // `--at now` fires once, however long this command waited for the lock, and also in the very second
         // in which the schedule was changed before: at the first moment that has no receipt.
-        let behind = existing.map(|existing| match existing.removed {
-            Some(_) => existing.cursor,
-            None => existing.cursor.max(now),
-        });
-        let free = behind.map(|cursor| cursor + chrono::TimeDelta::seconds(1));
+        let free = cursor.map(|cursor| cursor + chrono::TimeDelta::seconds(1));
         definition.rule = Rule::At(free.map_or(now, |free| free.max(now)));
     }
     if let Rule::At(at) = definition.rule
@@ -215,16 +220,16 @@ fn miss_until(
     reason: MissedReason,
 ) -> Result<(), EngineError> {
     let disk = &**engine.disk();
-    let covered = super::tick::covered(engine, schedule, now)?;
+    let covered = super::tick::covered(engine, schedule)?;
     let window = schedule.definition.trigger.nominal_window(covered, now);
-    let admitted = super::tick::active_occurrences(engine, &schedule.id)?;
+    let admitted = super::tick::admitted_occurrences(engine, schedule)?;
     let plan = policy::plan_missed(&window, reason, &admitted);
     let receipts: Vec<Unrun> =
         plan.receipts.iter().filter_map(|receipt| super::tick::unrun(receipt, now)).collect();
     if let Some(len) = schedules::append_history(lock, disk, &schedule.id, &receipts)? {
         schedule.receipts_len = len;
     }
-    schedule.cursor = schedule.cursor.max(plan.cursor).max(covered).max(time::whole_seconds(now));
+    schedule.advance(plan.cursor.max(time::whole_seconds(now)));
     Ok(())
 }
 
@@ -295,12 +300,14 @@ pub fn alter(
             miss_until(engine, &lock, &mut schedule, now, reason)?;
             schedule.removed = change();
         }
-        Alteration::Rewind if schedule.cursor <= now => return Ok((schedule, false)),
         Alteration::Rewind => {
-            // What was told of times to come is taken back first; the cursor then stands for the rest.
-            let to = time::whole_seconds(now);
-            schedule.receipts_len = take_back(engine, &lock, &schedule, to)?;
-            schedule.cursor = to;
+            schedule.cursor = super::tick::covered(engine, &schedule)?;
+            match setback(engine, &schedule, now)? {
+                Some(setback) if schedule.is_ahead_of(now) => {
+                    set_back(engine, &lock, &mut schedule, setback)?;
+                }
+                Some(_) | None => return Ok((schedule, false)),
+            }
         }
     }
     schedule.updated_at = now;
@@ -308,31 +315,84 @@ pub fn alter(
     Ok((schedule, true))
 }
 
-/// Takes back all receipts of times after `to`; those runs that were admitted stay. Gives the length of
-/// what is left.
-fn take_back(
+/// What sets a cursor back that is ahead of the clock.
+struct Setback {
+    /// The receipts that stay true.
+    receipts: Vec<Unrun>,
+    /// Now, or what there are receipts for from before the definition.
+    cursor: DateTime<Utc>,
+}
+
+/// What it takes to set the cursor back to `now`; none where it is not ahead.
+///
+/// Only the receipts of the present definition can be taken back. They begin with its start, because no
+/// schedule starts before the cursor that it finds.
+fn setback(
+    engine: &Engine<'_>,
+    schedule: &Schedule,
+    now: DateTime<Utc>,
+) -> Result<Option<Setback>, EngineError> {
+    if super::tick::covered(engine, schedule)? <= now {
+        return Ok(None);
+    }
+    let to = time::whole_seconds(now);
+    let trigger = &schedule.definition.trigger;
+    let receipts = receipts_until(engine, schedule, to.max(trigger.initial_cursor()))?;
+    let cursor = receipts.last().map_or(to, |receipt| receipt.times.last.max(to));
+    Ok(Some(Setback { receipts, cursor }))
+}
+
+/// Sets the cursor back. What was told of times to come is taken back first, so that a crash in between
+/// leaves a cursor that is still ahead, to be set back again. The times that have become runs are
+/// remembered, because the cursor stands for them no more.
+fn set_back(
     engine: &Engine<'_>,
     lock: &StoreLock<'_>,
+    schedule: &mut Schedule,
+    Setback { receipts, cursor }: Setback,
+) -> Result<(), EngineError> {
+    schedule.ahead = ran_after(engine, schedule, cursor)?;
+    schedule.receipts_len = schedules::replace_history(lock, &**engine.disk(), &schedule.id, &receipts)?;
+    schedule.cursor = cursor;
+    Ok(())
+}
+
+/// The nominal times after `to` that have become runs, ascending.
+fn ran_after(
+    engine: &Engine<'_>,
     schedule: &Schedule,
     to: DateTime<Utc>,
-) -> Result<u64, EngineError> {
+) -> Result<Vec<DateTime<Utc>>, EngineError> {
     let disk = &**engine.disk();
-    let receipts = schedules::load_history(disk, &schedule.id)?;
+    let mut ran = super::tick::admitted_occurrences(engine, schedule)?;
+    for day in runs::done_days(disk)?.into_iter().take_while(|day| *day >= to.date_naive()) {
+        let runs = runs::list_done(disk, day)?;
+        ran.extend(runs.iter().filter_map(|run| super::tick::occurrence_of(run, &schedule.id)));
+    }
+    ran.retain(|at| *at > to);
+    ran.sort_unstable();
+    ran.dedup();
+    Ok(ran)
+}
+
+/// The receipts of times up to and with `to`, which may cut a receipt of the present definition.
+fn receipts_until(
+    engine: &Engine<'_>,
+    schedule: &Schedule,
+    to: DateTime<Utc>,
+) -> Result<Vec<Unrun>, EngineError> {
+    let receipts = schedules::load_history(&**engine.disk(), &schedule.id)?;
     let before = chrono::TimeDelta::seconds(1);
     let trigger = &schedule.definition.trigger;
-    let kept: Vec<Unrun> = receipts
-        .into_iter()
-        .filter(|receipt| receipt.times.first <= to)
-        .map(|mut receipt| {
-            let times = &mut receipt.times;
-            if times.last > to {
-                times.count = trigger.count_between(times.first - before, to).max(1);
-                times.last = trigger.last_until(to).unwrap_or(times.first).max(times.first);
-            }
-            receipt
-        })
-        .collect();
-    Ok(schedules::replace_history(lock, disk, &schedule.id, &kept)?)
+    let cut = |mut receipt: Unrun| {
+        let times = &mut receipt.times;
+        if times.last > to {
+            times.count = trigger.count_between(times.first - before, to).max(1);
+            times.last = trigger.last_until(to).unwrap_or(times.first).max(times.first);
+        }
+        receipt
+    };
+    Ok(receipts.into_iter().filter(|receipt| receipt.times.first <= to).map(cut).collect())
 }
 
 /// Admits one extra run now for each input; without inputs one with the schedule's own.

@@ -197,6 +197,7 @@ impl TestStore {
             },
             cursor,
             receipts_len: 0,
+            ahead: Vec::new(),
             paused: None,
             removed: None,
             created_at: cursor,

@@ -168,6 +168,7 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
             let dispatched = queue.execute(prepared);
             report.runs = dispatched.runs;
             report.blocked = dispatched.blocked;
+            report.expired.extend(dispatched.expired);
             report.failures.extend(dispatched.failures);
         }
     });
@@ -216,6 +217,7 @@ fn survey(engine: &Engine<'_>, now: DateTime<Utc>, report: &mut Report) -> Resul
             Err(error @ (StoreError::Corrupt { .. } | StoreError::Io { .. })) => {
                 let error = error.below(engine.store.root());
                 report.warnings.push(format!("run {run} is passed over: {error}"));
+                survey.note_unreadable(&run);
                 continue;
             }
             Err(error) => return Err(error.into()),
@@ -227,6 +229,15 @@ fn survey(engine: &Engine<'_>, now: DateTime<Utc>, report: &mut Report) -> Resul
 }
 
 impl Survey {
+    /// A run exists whatever its record says, so its time is never told to be missed.
+    fn note_unreadable(&mut self, run: &RunId) {
+        if let RunIdParts::Occurrence { name, at } = run.parts()
+            && let Ok(schedule) = name.parse::<ScheduleId>()
+        {
+            self.admitted.entry(schedule).or_default().push(at);
+        }
+    }
+
     fn note(&mut self, state: &RunState) {
         let admitted = &state.admitted;
         let Some(schedule) = &admitted.schedule else { return };
@@ -265,8 +276,16 @@ fn plan_all(
         if let Some(warning) = ahead_of_clock(&schedule, engine.now().max(now)) {
             report.warnings.push(warning);
         }
-        let admitted = survey.admitted.get(&id).map_or(&[][..], Vec::as_slice);
-        let cursor = covered(engine, &schedule, now)?;
+        let mut admitted = schedule.ahead.clone();
+        admitted.extend(survey.admitted.get(&id).into_iter().flatten());
+        let cursor = match covered(engine, &schedule) {
+            Ok(cursor) => cursor,
+            Err(error) => {
+                let error = error.below(engine.store.root());
+                report.warnings.push(format!("schedule {id} is passed over: {error}"));
+                continue;
+            }
+        };
         let window = schedule.definition.trigger.window(id.as_str(), cursor, now);
         if window.is_empty() && cursor == schedule.cursor {
             continue;
@@ -274,7 +293,7 @@ fn plan_all(
         let mut in_the_way = survey.unfinished.get(&id).cloned().unwrap_or_default();
         in_the_way.sort_unstable_by_key(|(at, _)| *at);
         let in_the_way: Vec<Unfinished> = in_the_way.into_iter().map(|(_, run)| run).collect();
-        let present = Present { unfinished: &in_the_way, admitted };
+        let present = Present { unfinished: &in_the_way, admitted: &admitted };
         let plan = policy::plan(&window, &id, &schedule.definition.policies, present);
         due.push(Due { schedule, plan, failed: false });
     }
@@ -283,7 +302,7 @@ fn plan_all(
 
 /// The warning for a schedule whose cursor a wrong clock has moved into the future.
 pub fn ahead_of_clock(schedule: &Schedule, now: DateTime<Utc>) -> Option<String> {
-    (schedule.cursor > now).then(|| {
+    schedule.is_ahead_of(now).then(|| {
         format!(
             "schedule {} is not due before {}: its cursor is ahead of the clock; `wfctl rewind {}` sets it back",
             schedule.id,
@@ -294,33 +313,42 @@ pub fn ahead_of_clock(schedule: &Schedule, now: DateTime<Utc>) -> Option<String>
 }
 
 /// The cursor of a schedule, with the receipts that a command wrote which died before it came to advance it.
+/// They count whatever the clock says now: a time has one receipt, also after the clock went backwards.
 ///
 /// # Errors
 /// When the store cannot be read.
-pub fn covered(
-    engine: &Engine<'_>,
-    schedule: &Schedule,
-    now: DateTime<Utc>,
-) -> Result<DateTime<Utc>, EngineError> {
+pub fn covered(engine: &Engine<'_>, schedule: &Schedule) -> Result<DateTime<Utc>, StoreError> {
     let uncovered = schedules::load_uncovered(&**engine.disk(), schedule)?;
-    let last = uncovered.iter().map(|receipt| receipt.times.last).filter(|at| *at <= now).max();
+    let last = uncovered.iter().map(|receipt| receipt.times.last).max();
     Ok(last.map_or(schedule.cursor, |last| last.max(schedule.cursor)))
 }
 
-/// The nominal times of the runs of a schedule that are in `active`.
+/// The nominal times of the runs of a schedule that are in `active`, and of those ahead of its cursor.
 ///
 /// # Errors
 /// When the folder cannot be read.
-pub fn active_occurrences(
+pub fn admitted_occurrences(
     engine: &Engine<'_>,
-    schedule: &ScheduleId,
+    schedule: &Schedule,
 ) -> Result<Vec<DateTime<Utc>>, EngineError> {
-    let runs = runs::list_active(&**engine.disk())?;
-    let occurrences = runs.iter().filter_map(|run| match run.parts() {
+    let disk = &**engine.disk();
+    let mut occurrences = schedule.ahead.clone();
+    for run in runs::list_active(disk)? {
+        let Some(at) = occurrence_of(&run, &schedule.id) else { continue };
+        // A folder without a whole first record counts as nothing; one with a corrupt record is a run.
+        if !matches!(runs::load(disk, &run), Ok(None)) {
+            occurrences.push(at);
+        }
+    }
+    Ok(occurrences)
+}
+
+/// The nominal time of a run of this schedule that is no manual one.
+pub fn occurrence_of(run: &RunId, schedule: &ScheduleId) -> Option<DateTime<Utc>> {
+    match run.parts() {
         RunIdParts::Occurrence { name, at } if name == schedule.as_str() => Some(at),
         RunIdParts::Occurrence { .. } | RunIdParts::Manual { .. } | RunIdParts::Chosen { .. } => None,
-    });
-    Ok(occurrences.collect())
+    }
 }
 
 /// One thing to make durable: receipts of times that never become runs, or a run.
@@ -396,7 +424,7 @@ fn admit_all(
         }
     }
     for Due { schedule, plan, .. } in due.iter_mut().filter(|due| !due.failed) {
-        schedule.cursor = schedule.cursor.max(plan.cursor);
+        schedule.advance(plan.cursor);
         if let Err(error) = schedules::save(lock, &**engine.disk(), schedule) {
             report.failures.push(Failure { run: None, error: error.into() });
         }

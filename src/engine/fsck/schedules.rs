@@ -83,7 +83,7 @@ fn check_definition(check: &mut Check<'_>, schedule: &Schedule, path: &Path) {
     if let Some(fault) = check.workflow_fault(&schedule.definition.workflow) {
         check.error(path, fault, format!("wfctl schedule FILE --id {id} --replace pins it again"));
     }
-    if schedule.cursor > check.now {
+    if schedule.is_ahead_of(check.now) {
         let cursor = time::format_instant(schedule.cursor);
         let what = format!("it is settled up to {cursor}, which is ahead of the clock");
         check.warning(path, what, format!("wfctl rewind {id} sets it back to now"));

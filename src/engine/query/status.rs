@@ -167,7 +167,7 @@ impl StatusView {
                 self.upcoming.sort();
                 self.upcoming.truncate(SHOWN);
             }
-            if schedule.cursor > now {
+            if schedule.is_ahead_of(now) {
                 self.warnings.push(format!(
                     "schedule {id} is settled up to {cursor}, which is ahead of the clock: \
                      `wfctl rewind {id}` sets it back to now",
