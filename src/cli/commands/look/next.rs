@@ -34,8 +34,10 @@ pub(in crate::cli::commands) fn next(session: &Session<'_>, args: &NextArgs) -> 
         return Ok(0);
     }
     for at in times {
-        let local = zone.local(at).format("%a %Y-%m-%d %H:%M:%S %:z");
-        session.out.line(&format!("{local}  ({})", text::relative(at, now)));
+        // The form of the JSON first, so that a script may cut it off; the rest is for people.
+        let local = zone.local(at);
+        let exact = local.to_rfc3339_opts(chrono::SecondsFormat::Secs, false);
+        session.out.line(&format!("{exact}  {}  {}", local.format("%a"), text::relative(at, now)));
     }
     Ok(0)
 }
