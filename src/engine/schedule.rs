@@ -106,7 +106,10 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
         (None, Some(existing)) => Some(super::tick::covered(engine, existing)?.max(time::whole_seconds(now))),
         (None, None) => None,
     };
-    let trigger = start_of(&request, cursor, now)?;
+    // Replacing gives all times up to now a receipt.
+    let is_replaced = existing.as_ref().is_some_and(|existing| existing.removed.is_none());
+    let covered = cursor.map(|at| if is_replaced { at.max(time::whole_seconds(now)) } else { at });
+    let trigger = start_of(&request, cursor, covered, now)?;
     let workflow = snapshots::pin(&lock, &**engine.disk(), request.source.text.as_bytes())?;
     let definition = Definition {
         workflow,
@@ -173,10 +176,12 @@ fn is_same(existing: &Schedule, request: &Request) -> bool {
 }
 
 /// The trigger with its start: the moment of scheduling unless another was asked for, always behind the
-/// `cursor` of an earlier schedule of the id, up to which there are receipts.
+/// `cursor` of an earlier schedule of the id, up to which there are receipts; all times up to `covered` have one
+/// once the request is carried out.
 fn start_of(
     request: &Request,
     cursor: Option<DateTime<Utc>>,
+    covered: Option<DateTime<Utc>>,
     now: DateTime<Utc>,
 ) -> Result<Trigger, EngineError> {
     let mut definition = request.trigger.clone();
@@ -196,7 +201,7 @@ fn start_of(
     {
         // `--at now` fires once, however long this command waited for the lock, and also in the very second
         // in which the schedule was changed before: at the first moment that has no receipt.
-        let free = cursor.map(|cursor| cursor + chrono::TimeDelta::seconds(1));
+        let free = covered.map(|covered| covered + chrono::TimeDelta::seconds(1));
         definition.rule = Rule::At(free.map_or(now, |free| free.max(now)));
     }
     if let Rule::At(at) = definition.rule
