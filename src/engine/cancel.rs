@@ -266,7 +266,7 @@ pub fn retry(
             let attempt = run.state().attempts.len();
             return Err(wrong(
                 format!("is ambiguous: nobody can know what attempt {attempt} did"),
-                format!("find out, then wfctl resolve {id} --as completed|failed --note TEXT"),
+                format!("find out, then wfctl resolve {id} --as completed --note TEXT (or --as failed)"),
             ));
         }
         Phase::Executing(_)

@@ -254,7 +254,7 @@ fn open_gate<'s>(
             let attempt = state.attempts.len();
             wrong(
                 format!("is ambiguous: nobody can know what attempt {attempt} did, so it is never replayed"),
-                format!("find out, then wfctl resolve {run} --as completed|failed --note TEXT"),
+                format!("find out, then wfctl resolve {run} --as completed --note TEXT (or --as failed)"),
             )
         }
         Phase::Executing(_) => Err(executing(engine, state)),

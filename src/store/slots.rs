@@ -6,7 +6,15 @@
 //! asks for the lock exclusively. [`SlotGuard`] dropped without [`SlotGuard::release`] leaves its content
 //! behind as evidence. The files need no sync: after a power loss the journals tell.
 
-use std::{fs::File, io, os::unix::fs::FileExt as _, path::PathBuf, sync::Arc, thread, time::Duration};
+use std::{
+    fs::File,
+    io,
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+    sync::Arc,
+    thread,
+    time::Duration,
+};
 
 use chrono::{DateTime, Utc};
 use fs4::{FileExt, TryLockError};
@@ -14,7 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     StoreError,
-    disk::{Create, Disk},
+    disk::{Create, Disk, Kind},
     layout,
     lock::StoreLock,
 };
@@ -89,6 +97,10 @@ pub fn list(disk: &dyn Disk) -> Result<Vec<SlotIndex>, StoreError> {
     Ok(slots)
 }
 
+fn is_no_file(disk: &dyn Disk, path: &Path) -> bool {
+    matches!(disk.kind(path), Ok(Some(Kind::Folder | Kind::Other)))
+}
+
 fn parse_index(name: &str) -> Option<SlotIndex> {
     let index: u32 = name.parse().ok()?;
     (index.to_string() == name).then_some(SlotIndex(index))
@@ -104,6 +116,8 @@ pub fn probe(disk: &dyn Disk, index: SlotIndex) -> Result<SlotState, StoreError>
     let file = match disk.lock_file(&path, Create::Never) {
         Ok(file) => file,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(SlotState::Free),
+        // A folder, link or FIFO in its place can be nobody's free slot; `fsck` names it.
+        Err(_) if is_no_file(disk, &path) => return Ok(SlotState::Live(None)),
         Err(e) => return Err(io(e)),
     };
     let taken = !try_exclusive(&file).map_err(io)?;
@@ -154,7 +168,11 @@ pub fn is_named(disk: &dyn Disk, run: &RunId) -> Result<bool, StoreError> {
     for index in list(disk)? {
         let path = layout::slot(index);
         let io = |e| StoreError::io("read", &path, e);
-        let file = disk.lock_file(&path, Create::Never).map_err(io)?;
+        let file = match disk.lock_file(&path, Create::Never) {
+            Ok(file) => file,
+            Err(_) if is_no_file(disk, &path) => continue,
+            Err(e) => return Err(io(e)),
+        };
         if matches!(read_holder(&file).map_err(io)?, Content::Holder(holder) if holder.run == *run) {
             return Ok(true);
         }
@@ -233,7 +251,11 @@ fn claim_once(disk: &Arc<dyn Disk>, capacity: u32, holder: &Holder) -> Result<Op
 fn try_take(disk: &Arc<dyn Disk>, index: SlotIndex) -> Result<Option<(SlotIndex, File)>, StoreError> {
     let path = layout::slot(index);
     let io = |e| StoreError::io("claim", &path, e);
-    let file = disk.lock_file(&path, Create::IfMissing).map_err(io)?;
+    let file = match disk.lock_file(&path, Create::IfMissing) {
+        Ok(file) => file,
+        Err(_) if is_no_file(&**disk, &path) => return Ok(None),
+        Err(e) => return Err(io(e)),
+    };
     if !try_exclusive(&file).map_err(io)? {
         return Ok(None);
     }

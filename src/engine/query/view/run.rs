@@ -282,7 +282,7 @@ fn diagnostics(run: &LoadedRun) -> Vec<String> {
             None => "how the last attempt ended".to_owned(),
         };
         found.push(format!(
-            "{step} is unknown; find out, then: wfctl resolve {id} --as completed|failed --note TEXT"
+            "{step} is unknown; find out, then: wfctl resolve {id} --as completed --note TEXT (or --as failed)"
         ));
     }
     found
