@@ -158,7 +158,7 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l json -d 'Print one 
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wfctl -n "__fish_wfctl_using_subcommand resume" -l outcome -d 'The answer, one of the outcomes of the gate [default: the only one, where it has no other]' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand resume" -l outcome -d 'The answer, one of the outcomes of the gate [default: the first that the gate declares]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand resume" -l payload -d 'What comes with the answer: JSON, @FILE with JSON in it, or - for stdin [default: null]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand resume" -l gate -d 'Answer only this question, by its number as `show` gives it; exits 76 if another one is open' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand resume" -l note -d 'Record this text with the answer' -r

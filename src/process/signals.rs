@@ -1,7 +1,8 @@
 //! The signals that `wfctl` itself gets, as a count of interruptions that can be waited for.
 //!
-//! Owns the handlers of SIGINT, SIGTERM and SIGHUP. A signal that was ignored when `wfctl` was
-//! started (`nohup`, a background job of a plain shell) stays ignored. Handlers only record; what
+//! Owns the handlers of SIGINT, SIGTERM and SIGHUP. A SIGHUP that was ignored when `wfctl` was
+//! started (`nohup`) stays ignored; the others always count, also in the background job of a script, whose
+//! shell ignores SIGINT for it: whoever sends one means it. Handlers only record; what
 //! an interruption means to a command is decided there. SIGPIPE is left as the Rust runtime set
 //! it, ignored; steps get every signal's default anyway.
 
@@ -79,13 +80,10 @@ impl Signals {
     /// Installs the handlers; once in a process, before threads and children.
     pub fn install() -> io::Result<Self> {
         let signals = Self::detached()?;
-        if !sys::is_ignored(libc::SIGINT) {
-            let record = Arc::clone(&signals.0);
-            ctrlc::set_handler(move || record.add(Interruption::Int)).map_err(io::Error::other)?;
-        }
-        let wanted = [Interruption::Term, Interruption::Hup];
-        let wanted: Vec<_> =
-            wanted.iter().map(|one| one.signal()).filter(|one| !sys::is_ignored(*one)).collect();
+        let record = Arc::clone(&signals.0);
+        ctrlc::set_handler(move || record.add(Interruption::Int)).map_err(io::Error::other)?;
+        let mut wanted = vec![libc::SIGTERM];
+        wanted.extend(Some(libc::SIGHUP).filter(|hup| !sys::is_ignored(*hup)));
         let mut arriving = signal_hook::iterator::Signals::new(wanted)?;
         let record = Arc::clone(&signals.0);
         thread::Builder::new().name("signals".into()).spawn(move || {

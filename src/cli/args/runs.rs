@@ -67,7 +67,7 @@ pub struct ResumeArgs {
     /// The run
     #[arg(value_name = "RUN", value_parser = values::run)]
     pub run: String,
-    /// The answer, one of the outcomes of the gate [default: the only one, where it has no other]
+    /// The answer, one of the outcomes of the gate [default: the first that the gate declares]
     #[arg(long, value_name = "OUTCOME", value_parser = values::id::<Outcome>)]
     pub outcome: Option<Outcome>,
     /// What comes with the answer: JSON, @FILE with JSON in it, or - for stdin [default: null]
