@@ -665,5 +665,6 @@ fn reconcile_cancelled(engine: &Engine<'_>, id: &RunId, slot: &SlotGuard) -> Res
         by: Some("caller_cancellation".to_owned()),
     };
     let run = run.append(&event, engine.now())?;
+    run.sweep_scratch();
     Ok(Ended::Cancelled(Box::new(run.state().clone())))
 }

@@ -366,6 +366,22 @@ impl OpenRun {
         self.journal.reserve_headroom()
     }
 
+    /// Removes what only an execution needs: contexts, outputs and a request to cancel. What a step whose
+    /// outcome is unknown has written stays for whoever finds out what it did. Best effort: nothing that is
+    /// decided depends on it.
+    pub fn sweep_scratch(&self) {
+        let is_scratch = |name: &str| {
+            name == layout::CANCEL_REQUEST
+                || layout::is_context(name)
+                || (layout::is_output(name) && !self.state.is_ambiguous())
+        };
+        for entry in self.disk.list(&self.dir).unwrap_or_default() {
+            if is_scratch(&entry.name) {
+                let _ = self.disk.remove_file(&self.dir.join(&entry.name));
+            }
+        }
+    }
+
     /// Moves the folder to where the state belongs: finished runs to `done`, others to `active`. Needs no
     /// sync: after a crash, whoever next finds the folder in the wrong place moves it again.
     ///
