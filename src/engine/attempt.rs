@@ -144,6 +144,7 @@ pub fn begin(
     started: AttemptStarted,
     watch: Option<&StopWatch>,
 ) -> Result<Attempt, EngineError> {
+    let (dir, seq) = (run.dir().to_owned(), run.state().next_seq());
     run.stage(&Event::AttemptStarted(Box::new(started)), engine.now())?;
     let deadline = workflow.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut context = Context { engine, workflow: &workflow, slot: &slot, watch, deadline };
@@ -151,6 +152,8 @@ pub fn begin(
     match action.and_then(|action| Ok((action, run.commit()?))) {
         Ok((action, run)) => Ok(Attempt { run, slot, workflow, action, deadline }),
         Err(error) => {
+            // Nobody may try again for long, so nothing waits for it.
+            runs::remove_step_files(&**engine.disk(), &dir, seq);
             slot.release()?;
             Err(error)
         }

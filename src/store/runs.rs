@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     domain::{
-        event::{Admitted, Event},
+        event::{Admitted, Event, Seq},
         ids::RunId,
     },
     state::run::RunState,
@@ -281,6 +281,19 @@ pub fn sweep_unadmitted(disk: &dyn Disk, dir: &Path) -> Result<bool, StoreError>
     }
     disk.remove_dir(dir).map_err(io("sweep"))?;
     Ok(true)
+}
+
+/// Removes the files of a step execution that never began. Best effort.
+pub fn remove_step_files(disk: &dyn Disk, dir: &Path, seq: Seq) {
+    let digits = seq.to_string();
+    let is_its = |name: &str| {
+        layout::is_step_file(name) && name.strip_prefix(&digits).is_some_and(|rest| rest.starts_with(['.', '-']))
+    };
+    for entry in disk.list(dir).unwrap_or_default() {
+        if is_its(&entry.name) {
+            let _ = disk.remove_file(&dir.join(&entry.name));
+        }
+    }
 }
 
 /// Opens a run for appending; none where there is no such run. A finished run's folder stays in `done`.
