@@ -148,6 +148,7 @@ pub fn begin(
     started: AttemptStarted,
     watch: Option<&StopWatch>,
 ) -> Result<Attempt, EngineError> {
+    let (dir, seq) = (run.dir().to_owned(), run.state().next_seq());
     run.stage(&Event::AttemptStarted(Box::new(started)), engine.now())?;
     let deadline = workflow.timeout.and_then(|timeout| Instant::now().checked_add(timeout));
     let mut context = Context { engine, workflow: &workflow, slot: &slot, watch, deadline };
@@ -155,6 +156,8 @@ pub fn begin(
     match action.and_then(|action| Ok((action, run.commit()?))) {
         Ok((action, run)) => Ok(Attempt { run, slot, workflow, action, deadline }),
         Err(error) => {
+            // Nobody may try again for long, so nothing waits for it.
+            runs::remove_step_files(&**engine.disk(), &dir, seq);
             slot.release()?;
             Err(error)
         }
@@ -669,5 +672,6 @@ fn reconcile_cancelled(engine: &Engine<'_>, id: &RunId, slot: &SlotGuard) -> Res
         by: Some("caller_cancellation".to_owned()),
     };
     let run = run.append(&event, engine.now())?;
+    run.sweep_scratch();
     Ok(Ended::Cancelled(Box::new(run.state().clone())))
 }

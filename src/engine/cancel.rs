@@ -213,6 +213,7 @@ fn reconcile_orphan(
         by: Some("caller_cancellation".to_owned()),
     };
     let run = run.append(&event, engine.now())?;
+    run.sweep_scratch();
     slots::release_abandoned(&lock, &**engine.disk(), index, Some(holder))?;
     Ok(run.state().clone())
 }

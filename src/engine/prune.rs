@@ -138,6 +138,13 @@ fn prune_one(
             }
             Ok(true)
         }
+        // What an interrupted prune left of a folder; the run in it was deleted before.
+        Ok(None) => {
+            if mode == Mode::Act {
+                runs::sweep_unadmitted(disk, &dir)?;
+            }
+            Ok(false)
+        }
         // A corrupt record is evidence; `fsck` names it and a person decides.
         Ok(_) | Err(StoreError::Corrupt { .. }) => Ok(false),
         Err(error) => Err(error.into()),

@@ -188,6 +188,7 @@ pub fn reconcile(
             Some(event) => run.append(event, engine.now())?,
             None => run,
         };
+        run.sweep_scratch();
         let filed = run.file_away();
         release(engine, lock, &slots)?;
         filed?;

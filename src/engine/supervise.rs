@@ -126,19 +126,19 @@ impl<'e> Supervisor<'e> {
     }
 
     fn wait(&self) -> io::Result<()> {
-        let times = self.engine.signals.pending().map_or(0, |(_, times)| times);
-        let (watched, timeout) = {
+        let (watched, timeout, is_stopping, hastened) = {
             let inner = self.inner();
             let watched = inner.watch.fd().map(|fd| fd.try_clone_to_owned()).transpose()?;
-            (watched, inner.watch.look_every())
+            (watched, inner.watch.look_every(), inner.stopping.is_some(), inner.hastened)
         };
         let mut fds = vec![PollFd::new(&self.nudge, PollFlags::IN)];
         fds.extend(watched.as_ref().map(|fd| PollFd::new(fd, PollFlags::IN)));
-        // Both stay readable for good, so only the one that is still awaited is polled.
-        match times {
-            0 => fds.push(PollFd::from_borrowed_fd(self.engine.signals.first_fd(), PollFlags::IN)),
-            1 => fds.push(PollFd::from_borrowed_fd(self.engine.signals.second_fd(), PollFlags::IN)),
-            _ => {}
+        // Both stay readable for good, so only the one that was not passed on yet is polled. What counts is
+        // what was passed on, not what has come: a signal may have come since the look before this wait.
+        if !is_stopping {
+            fds.push(PollFd::from_borrowed_fd(self.engine.signals.first_fd(), PollFlags::IN));
+        } else if !hastened {
+            fds.push(PollFd::from_borrowed_fd(self.engine.signals.second_fd(), PollFlags::IN));
         }
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         match poll(&mut fds, timeout.as_ref()) {

@@ -150,7 +150,7 @@ pub fn tick(engine: &Engine<'_>, options: &Options, observer: &dyn Observer) -> 
     let queue = Queue::new(engine, &supervisor, observer, now, options.max_runs);
     expire::expire_finally(engine, &lock, now, &mut report)?;
     let survey = survey(engine, now, &mut report)?;
-    let mut due = plan_all(engine, now, &survey, &mut report)?;
+    let mut due = plan_all(engine, Some(&lock), now, &survey, &mut report)?;
     queue.add(survey.waiting.iter().cloned());
     let prepared = admit_all(engine, &lock, options, &queue, &survey, &mut due, &mut report);
     if let Err(error) = prune::prune_slice(engine, &lock, prune::TICK_SLICE) {
@@ -197,7 +197,7 @@ fn dry_run(
     for unfinished in survey.unfinished.values_mut() {
         unfinished.retain(|(_, unfinished)| !ending.contains(&unfinished.run));
     }
-    let due = plan_all(engine, report.now, &survey, report)?;
+    let due = plan_all(engine, None, report.now, &survey, report)?;
     for Due { schedule, plan, .. } in &due {
         for receipt in &plan.receipts {
             note(report, &schedule.id, receipt);
@@ -258,9 +258,10 @@ impl Survey {
     }
 }
 
-/// Decides about every schedule that is due.
+/// Decides about every schedule that is due. Only with the lock is anything tidied up on the way.
 fn plan_all(
     engine: &Engine<'_>,
+    lock: Option<&StoreLock<'_>>,
     now: DateTime<Utc>,
     survey: &Survey,
     report: &mut Report,
@@ -270,7 +271,13 @@ fn plan_all(
     for id in schedules::list(disk)? {
         let schedule = match schedules::load(disk, &id) {
             Ok(Some(schedule)) if schedule.is_active() => schedule,
-            Ok(_) => continue,
+            Ok(Some(_)) => continue,
+            Ok(None) => {
+                if let Some(lock) = lock {
+                    schedules::sweep_undefined(lock, disk, &id);
+                }
+                continue;
+            }
             Err(error) => {
                 let error = error.below(engine.store.root());
                 report.warnings.push(format!("schedule {id} is passed over: {error}"));

@@ -38,6 +38,9 @@ pub const CANCEL_REQUEST: &str = "cancel.json";
 /// What temporary files of atomic writes start with; they live in the store's own folder.
 pub const TEMP_PREFIX: &str = ".tmp-";
 
+const CONTEXT: &str = ".context.json";
+const OUTPUT: &str = ".output.json";
+
 /// The folders that a store consists of.
 pub const FOLDERS: [&str; 6] = [WORKFLOWS, SCHEDULES, SLOTS, RUNS, ACTIVE, DONE];
 
@@ -93,21 +96,34 @@ pub fn notification_log(run_dir: &Path, event: u64) -> PathBuf {
 
 /// The context file of one step execution, in a run's folder; exists while it runs.
 pub fn context(run_dir: &Path, seq: Seq) -> PathBuf {
-    run_dir.join(format!("{seq}.context.json"))
+    run_dir.join(format!("{seq}{CONTEXT}"))
 }
 
 /// Where one step execution may write its output, in a run's folder; exists while it runs.
 pub fn output(run_dir: &Path, seq: Seq) -> PathBuf {
-    run_dir.join(format!("{seq}.output.json"))
+    run_dir.join(format!("{seq}{OUTPUT}"))
 }
 
 /// Whether `name` is that of a file of a step execution in a run's folder.
 pub fn is_step_file(name: &str) -> bool {
+    behind_seq(name).is_some_and(|rest| {
+        rest == CONTEXT
+            || rest == OUTPUT
+            || rest.strip_prefix('-').is_some_and(|step| step.strip_suffix(".log").is_some())
+    })
+}
+
+/// Whether `name` is that of a context, which is of no use once its step has ended.
+pub fn is_context(name: &str) -> bool {
+    behind_seq(name) == Some(CONTEXT)
+}
+
+/// Whether `name` is that of the file where a step execution may write its output.
+pub fn is_output(name: &str) -> bool {
+    behind_seq(name) == Some(OUTPUT)
+}
+
+fn behind_seq(name: &str) -> Option<&str> {
     let digits = name.bytes().take_while(u8::is_ascii_digit).count();
-    let rest = &name[digits..];
-    let has_seq = digits > 0 && !name.starts_with('0');
-    has_seq
-        && (rest == ".context.json"
-            || rest == ".output.json"
-            || rest.strip_prefix('-').is_some_and(|step| step.strip_suffix(".log").is_some()))
+    (digits > 0 && !name.starts_with('0')).then(|| &name[digits..])
 }

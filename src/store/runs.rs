@@ -21,7 +21,7 @@ use super::{
 };
 use crate::{
     domain::{
-        event::{Admitted, Event},
+        event::{Admitted, Event, Seq},
         ids::RunId,
     },
     state::run::RunState,
@@ -283,6 +283,20 @@ pub fn sweep_unadmitted(disk: &dyn Disk, dir: &Path) -> Result<bool, StoreError>
     Ok(true)
 }
 
+/// Removes the files of a step execution that never began. Best effort.
+pub fn remove_step_files(disk: &dyn Disk, dir: &Path, seq: Seq) {
+    let digits = seq.to_string();
+    let is_its = |name: &str| {
+        layout::is_step_file(name)
+            && name.strip_prefix(&digits).is_some_and(|rest| rest.starts_with(['.', '-']))
+    };
+    for entry in disk.list(dir).unwrap_or_default() {
+        if is_its(&entry.name) {
+            let _ = disk.remove_file(&dir.join(&entry.name));
+        }
+    }
+}
+
 /// Opens a run for appending; none where there is no such run. A finished run's folder stays in `done`.
 ///
 /// # Errors
@@ -364,6 +378,22 @@ impl OpenRun {
     /// When the disk is too full to start anything.
     pub fn reserve_headroom(&mut self) -> Result<(), StoreError> {
         self.journal.reserve_headroom()
+    }
+
+    /// Removes what only an execution needs: contexts, outputs and a request to cancel. What a step whose
+    /// outcome is unknown has written stays for whoever finds out what it did. Best effort: nothing that is
+    /// decided depends on it.
+    pub fn sweep_scratch(&self) {
+        let is_scratch = |name: &str| {
+            name == layout::CANCEL_REQUEST
+                || layout::is_context(name)
+                || (layout::is_output(name) && !self.state.is_ambiguous())
+        };
+        for entry in self.disk.list(&self.dir).unwrap_or_default() {
+            if is_scratch(&entry.name) {
+                let _ = self.disk.remove_file(&self.dir.join(&entry.name));
+            }
+        }
     }
 
     /// Moves the folder to where the state belongs: finished runs to `done`, others to `active`. Needs no

@@ -145,6 +145,12 @@ pub fn save(lock: &StoreLock<'_>, disk: &dyn Disk, schedule: &Schedule) -> Resul
     atomic::write(lock, disk, &layout::schedule(&schedule.id), &text)
 }
 
+/// Removes the folder of a schedule that a crash kept from being stored; one with anything in it stays.
+pub fn sweep_undefined(_lock: &StoreLock<'_>, disk: &dyn Disk, id: &ScheduleId) {
+    // Only succeeds where it is empty; `fsck` names what stays.
+    let _ = disk.remove_dir(&layout::schedule_dir(id));
+}
+
 /// Appends receipts and makes them durable; a torn last line is cut off first. Gives the new length of the
 /// history in bytes, where anything was written.
 ///
