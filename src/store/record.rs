@@ -57,7 +57,6 @@ enum Line {
         slot: Option<u32>,
         pid: u32,
         host: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<String>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         outcome: Option<String>,
@@ -93,7 +92,6 @@ enum Line {
         step: String,
         question: String,
         outcomes: Vec<String>,
-        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
         schema: Option<Value>,
         #[serde(default, skip_serializing_if = "Option::is_none")]
         expires_at: Option<String>,
@@ -111,7 +109,6 @@ enum Line {
     },
     Retried {
         from: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
         by: String,
     },
@@ -134,7 +131,6 @@ enum Line {
     },
     Resolved {
         r#as: String,
-        #[serde(default, skip_serializing_if = "Option::is_none")]
         note: Option<String>,
         by: String,
     },
