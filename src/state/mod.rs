@@ -1,4 +1,5 @@
 //! The run as a fold of its journal, and the pure decisions that follow from it.
 
+mod apply;
 pub mod decide;
 pub mod run;
