@@ -3,3 +3,5 @@
 mod apply;
 pub mod decide;
 pub mod run;
+#[cfg(test)]
+mod tests;

@@ -240,3 +240,105 @@ impl Journal {
 fn round_up(len: u64) -> u64 {
     len.div_ceil(BLOCK) * BLOCK
 }
+
+#[cfg(test)]
+mod tests {
+    use chrono::TimeDelta;
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::event::{AttemptKind, AttemptStarted, Reason, Resolution};
+
+    fn events() -> Vec<Event> {
+        let started = AttemptStarted {
+            attempt: 1,
+            kind: AttemptKind::Dispatch,
+            slot: None,
+            pid: 1,
+            host: "h".to_owned(),
+            by: None,
+            outcome: None,
+            payload: Some(serde_json::Value::Null),
+            note: Some("a \"note\"\nwith lines, \u{1F980} and \u{1b}[31m".to_owned()),
+        };
+        vec![
+            Event::AttemptStarted(Box::new(started)),
+            Event::StepStarted {
+                attempt: 1,
+                seq: 1,
+                step: "a".parse().unwrap(),
+                try_no: 1,
+                key: "r/1".to_owned(),
+            },
+            Event::Fenced { attempt: 1, signal: "SIGTERM".to_owned() },
+            Event::Failed { attempt: 1, reason: Reason::Ambiguous, error: "?".to_owned(), by: None },
+            Event::Resolved { resolution: Resolution::Failed, note: None, by: "me".to_owned() },
+        ]
+    }
+
+    fn journal() -> (Vec<u8>, Vec<Record>) {
+        let mut bytes = Vec::new();
+        let mut records = Vec::new();
+        for (n, event) in (1..).zip(events()) {
+            let at = DateTime::UNIX_EPOCH + TimeDelta::milliseconds(n);
+            record::encode(u64::try_from(n).unwrap(), at, &event, &mut bytes);
+            records.push((at, event));
+        }
+        (bytes, records)
+    }
+
+    #[test]
+    fn what_was_written_is_read_back() {
+        let (bytes, records) = journal();
+        assert_eq!(parse(&bytes).unwrap(), Contents { records, valid_len: bytes.len() as u64 });
+    }
+
+    #[test]
+    fn a_journal_that_was_cut_anywhere_is_the_records_before_the_cut() {
+        let (bytes, records) = journal();
+        for cut in 0..bytes.len() {
+            let whole = bytes[..cut].iter().filter(|byte| **byte == b'\n').count();
+            let contents = parse(&bytes[..cut]).unwrap();
+            assert_eq!(contents.records, records[..whole], "cut at {cut}");
+            assert!(contents.valid_len <= cut as u64);
+        }
+    }
+
+    #[test]
+    fn any_flipped_bit_is_noticed() {
+        let (bytes, records) = journal();
+        for index in 0..bytes.len() {
+            let mut flipped = bytes.clone();
+            flipped[index] ^= 1 << (index % 8);
+            if let Ok(contents) = parse(&flipped) {
+                // Only the last record can be taken for torn.
+                assert_eq!(contents.records, records[..records.len() - 1], "flipped at {index}");
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn garbage_is_no_journal_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            if let Ok(contents) = parse(&bytes) {
+                prop_assert!(contents.records.is_empty());
+            }
+        }
+
+        #[test]
+        fn a_damaged_journal_never_gains_a_record(
+            index in 0usize..10_000,
+            insert in proptest::collection::vec(any::<u8>(), 0..40),
+            remove in 0usize..40,
+        ) {
+            let (mut bytes, records) = journal();
+            let start = index % bytes.len();
+            let end = (start + remove).min(bytes.len());
+            bytes.splice(start..end, insert);
+            if let Ok(contents) = parse(&bytes) {
+                prop_assert!(contents.records.len() <= records.len());
+                prop_assert_eq!(&records[..contents.records.len()], &contents.records[..]);
+            }
+        }
+    }
+}
