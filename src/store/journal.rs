@@ -33,6 +33,10 @@ const BLOCK: u64 = 4096;
 /// The longest single record that is read back, in bytes; longer ones cannot have been written.
 const LONGEST: usize = 16 << 20;
 
+/// No interrupted write leaves a whole record and then something else in one line: a line end was lost, and
+/// taking the line for torn would forget a step that has started.
+const HIDES: &str = "a whole record is followed by something else in its line";
+
 /// What a journal's bytes say.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Contents {
@@ -63,7 +67,12 @@ pub fn parse(bytes: &[u8]) -> Result<Contents, Corrupt> {
         let line_no = records.len() + 1;
         let corrupt = |why: String| Corrupt { line: line_no, why };
         let rest = &bytes[offset..];
-        let Some(end) = rest.iter().position(|b| *b == b'\n') else { break };
+        let Some(end) = rest.iter().position(|b| *b == b'\n') else {
+            if record::hides_record(rest) {
+                return Err(corrupt(HIDES.to_owned()));
+            }
+            break;
+        };
         let is_last = offset + end + 1 == bytes.len();
         if end > LONGEST {
             return Err(corrupt("the line is too long".to_owned()));
@@ -74,6 +83,9 @@ pub fn parse(bytes: &[u8]) -> Result<Contents, Corrupt> {
                     return Err(corrupt(format!("its number is {n}")));
                 }
                 records.push((at, event));
+            }
+            Err(BadLine::Checksum) if is_last && record::hides_record(&rest[..end]) => {
+                return Err(corrupt(HIDES.to_owned()));
             }
             Err(BadLine::Checksum) if is_last => break,
             Err(bad) => return Err(corrupt(bad.to_string())),

@@ -186,6 +186,16 @@ pub(super) fn decode(line: &[u8]) -> Result<(u64, DateTime<Utc>, Event), BadLine
     Ok((n, at, event_of(line).map_err(BadLine::Content)?))
 }
 
+/// Whether a line that is no record begins with a whole one, followed by more than the zeros that a file
+/// system may leave behind a torn write.
+pub(super) fn hides_record(line: &[u8]) -> bool {
+    (CRC_LEN..line.len()).any(|end| {
+        line[..end].ends_with(b"\"}")
+            && checked(&line[..end]).is_some()
+            && line[end..].iter().any(|b| *b != 0)
+    })
+}
+
 /// The bytes that the checksum covers, if it is there and right.
 fn checked(line: &[u8]) -> Option<&[u8]> {
     let (covered, tail) = line.split_at_checked(line.len().checked_sub(CRC_LEN)?)?;
