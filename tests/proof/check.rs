@@ -144,7 +144,11 @@ pub fn check(site: &Site, before: &Snapshot, allow: Allow, broken: &mut Broken) 
     match serde_json::from_str::<Value>(&fsck.stdout) {
         Ok(told) if fsck.code == 0 => {
             for item in told["items"].as_array().unwrap() {
-                broken.say(format!("fsck: {item}"));
+                // Nobody writes to a run at rest, so what a torn write left there stays until somebody does.
+                let is_torn = item["what"].as_str().is_some_and(|what| what.contains("last line is torn"));
+                if !(is_torn && item["severity"] == "warning") {
+                    broken.say(format!("fsck: {item}"));
+                }
             }
         }
         _ => broken.say(format!("fsck ends with {fsck:?}")),
@@ -212,9 +216,6 @@ fn word(event: &Value) -> &str {
 }
 
 fn check_run(id: &str, run: &Run, broken: &mut Broken) {
-    if !run.journal.ends_with(b"\n") {
-        broken.say(format!("the journal of {id} is torn"));
-    }
     for (index, event) in run.events.iter().enumerate() {
         if event["n"].as_u64() != Some(index as u64 + 1) {
             broken.say(format!("line {} of {id} is {event}", index + 1));
