@@ -52,7 +52,7 @@ fn cancelling_a_resume_from_elsewhere_is_caller_cancellation() {
     let resume = store.popen(&["resume", &run]);
     store.wait_live(&run, "g.effect");
     store.ok(&["cancel", &run]);
-    resume.wait().expect(1);
+    resume.wait().expect(130);
     let failed = store.events(&run).pop().unwrap();
     assert_eq!((&failed["reason"], &failed["by"]), (&"ambiguous".into(), &"caller_cancellation".into()));
     store.assert_slot_free(0);

@@ -61,15 +61,31 @@ run = "x"
 enum Worker {
     Idle,
     /// The slot is claimed, nothing is recorded. With the number of the record that was read last.
-    Claimed { run: usize, slot: usize, n: u64, answer: bool },
+    Claimed {
+        run: usize,
+        slot: usize,
+        n: u64,
+        answer: bool,
+    },
     /// `step_started` is durable, the process is not created.
-    Ready { run: usize, slot: usize },
+    Ready {
+        run: usize,
+        slot: usize,
+    },
     /// The process was created.
-    Running { run: usize, slot: usize },
+    Running {
+        run: usize,
+        slot: usize,
+    },
     /// A stop was asked for; the step is joined.
-    Joined { run: usize, slot: usize },
+    Joined {
+        run: usize,
+        slot: usize,
+    },
     /// The end is durable, the slot is not released.
-    Settled { slot: usize },
+    Settled {
+        slot: usize,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -387,17 +403,23 @@ impl Model {
                 assert!(*starts <= 1 || command.idempotent, "run {index} started a step twice: {}", path());
             }
             let keys: Vec<_> = run.state.steps.iter().filter(|e| e.step.as_str() == "two").collect();
-            assert!(index != 0 || keys.windows(2).all(|pair| pair[0].key == pair[1].key), "new key: {}", path());
+            assert!(
+                index != 0 || keys.windows(2).all(|pair| pair[0].key == pair[1].key),
+                "new key: {}",
+                path()
+            );
             // An ambiguous run is not driven, and its process, if there is one, holds a slot that names it.
             if run.state.is_ambiguous() {
-                let is_driven = world.workers.iter().any(|worker| {
-                    worker.run() == Some(index) && !matches!(worker, Worker::Settled { .. })
-                });
+                let is_driven = world
+                    .workers
+                    .iter()
+                    .any(|worker| worker.run() == Some(index) && !matches!(worker, Worker::Settled { .. }));
                 assert!(!is_driven && live == 0, "an ambiguous run is driven: {}", path());
             }
             assert!(
                 live == 0 || world.slots.iter().any(|slot| slot.step.is_some() && slot.names(index)),
-                "a process whose slot does not name its run: {}", path()
+                "a process whose slot does not name its run: {}",
+                path()
             );
         }
     }
@@ -461,7 +483,8 @@ impl World {
 
 fn search(runs: usize, kills: u8, fences: u8) -> usize {
     let at: DateTime<Utc> = "2026-12-01T04:00:00Z".parse().unwrap();
-    let model = Model { workflows: WORKFLOWS.iter().map(|text| Workflow::parse(text).unwrap()).collect(), at };
+    let model =
+        Model { workflows: WORKFLOWS.iter().map(|text| Workflow::parse(text).unwrap()).collect(), at };
     let admitted = |index: usize| {
         let admitted = Admitted {
             run: format!("r{index}@20261201T040000Z").parse().unwrap(),

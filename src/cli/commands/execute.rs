@@ -16,6 +16,7 @@ use crate::{
         query::Names,
         resume::{self, Answer},
     },
+    process::Interruption,
     store::Store,
 };
 
@@ -72,7 +73,8 @@ fn report(
             session.out.note(&format!(
                 "run {run} is ambiguous: nobody can know what its step did; find out, then settle it"
             ));
-            engine.signals.pending().map_or(1, |(signal, _)| signal.exit_code())
+            // Cancelled is cancelled, whether by Ctrl-C here or by `wfctl cancel` elsewhere.
+            Interruption::Int.exit_code()
         }
         Ended::Fenced(signal) => {
             session.out.note(&format!(
