@@ -278,7 +278,16 @@ fn plan_all(
             report.warnings.push(warning);
         }
         let admitted = survey.admitted.get(&id).map_or(&[][..], Vec::as_slice);
-        let cursor = covered(engine, &schedule, now)?;
+        let cursor = match covered(engine, &schedule, now) {
+            Ok(cursor) => cursor,
+            // Without its receipts nobody knows what is due; the others go on.
+            Err(EngineError::Store(error)) => {
+                let error = error.below(engine.store.root());
+                report.warnings.push(format!("schedule {id} is passed over: {error}"));
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
         let window = schedule.definition.trigger.window(id.as_str(), cursor, now);
         if window.is_empty() && cursor == schedule.cursor {
             continue;
