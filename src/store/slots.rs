@@ -6,15 +6,7 @@
 //! asks for the lock exclusively. [`SlotGuard`] dropped without [`SlotGuard::release`] leaves its content
 //! behind as evidence. The files need no sync: after a power loss the journals tell.
 
-use std::{
-    fs::File,
-    io,
-    os::unix::fs::FileExt as _,
-    path::{Path, PathBuf},
-    sync::Arc,
-    thread,
-    time::Duration,
-};
+use std::{fs::File, io, os::unix::fs::FileExt as _, path::PathBuf, sync::Arc, thread, time::Duration};
 
 use chrono::{DateTime, Utc};
 use fs4::{FileExt, TryLockError};
@@ -97,10 +89,6 @@ pub fn list(disk: &dyn Disk) -> Result<Vec<SlotIndex>, StoreError> {
     Ok(slots)
 }
 
-fn is_no_file(disk: &dyn Disk, path: &Path) -> bool {
-    matches!(disk.kind(path), Ok(Some(Kind::Folder | Kind::Other)))
-}
-
 fn parse_index(name: &str) -> Option<SlotIndex> {
     let index: u32 = name.parse().ok()?;
     (index.to_string() == name).then_some(SlotIndex(index))
@@ -113,11 +101,10 @@ fn parse_index(name: &str) -> Option<SlotIndex> {
 pub fn probe(disk: &dyn Disk, index: SlotIndex) -> Result<SlotState, StoreError> {
     let path = layout::slot(index);
     let io = |e| StoreError::io("probe", &path, e);
-    let file = match disk.lock_file(&path, Create::Never) {
-        Ok(file) => file,
+    let file = match open(disk, index, Create::Never) {
+        Ok(Some(file)) => file,
+        Ok(None) => return Ok(SlotState::Live(None)),
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(SlotState::Free),
-        // A folder, link or FIFO in its place can be nobody's free slot; `fsck` names it.
-        Err(_) if is_no_file(disk, &path) => return Ok(SlotState::Live(None)),
         Err(e) => return Err(io(e)),
     };
     let taken = !try_exclusive(&file).map_err(io)?;
@@ -168,11 +155,7 @@ pub fn is_named(disk: &dyn Disk, run: &RunId) -> Result<bool, StoreError> {
     for index in list(disk)? {
         let path = layout::slot(index);
         let io = |e| StoreError::io("read", &path, e);
-        let file = match disk.lock_file(&path, Create::Never) {
-            Ok(file) => file,
-            Err(_) if is_no_file(disk, &path) => continue,
-            Err(e) => return Err(io(e)),
-        };
+        let Some(file) = open(disk, index, Create::Never).map_err(io)? else { continue };
         if matches!(read_holder(&file).map_err(io)?, Content::Holder(holder) if holder.run == *run) {
             return Ok(true);
         }
@@ -251,17 +234,24 @@ fn claim_once(disk: &Arc<dyn Disk>, capacity: u32, holder: &Holder) -> Result<Op
 fn try_take(disk: &Arc<dyn Disk>, index: SlotIndex) -> Result<Option<(SlotIndex, File)>, StoreError> {
     let path = layout::slot(index);
     let io = |e| StoreError::io("claim", &path, e);
-    let file = match disk.lock_file(&path, Create::IfMissing) {
-        Ok(file) => file,
-        Err(_) if is_no_file(&**disk, &path) => return Ok(None),
-        Err(e) => return Err(io(e)),
-    };
+    let Some(file) = open(&**disk, index, Create::IfMissing).map_err(io)? else { return Ok(None) };
     if !try_exclusive(&file).map_err(io)? {
         return Ok(None);
     }
     match read_holder(&file).map_err(io)? {
         Content::Empty => Ok(Some((index, file))),
         Content::Garbage | Content::Holder(_) => Ok(None),
+    }
+}
+
+/// Opens a slot; none where something that is no file is in its place. Nobody can tell whether that is
+/// free, so it counts as taken, and the other slots go on.
+fn open(disk: &dyn Disk, index: SlotIndex, create: Create) -> io::Result<Option<File>> {
+    let path = layout::slot(index);
+    match disk.lock_file(&path, create) {
+        Ok(file) => Ok(Some(file)),
+        Err(_) if matches!(disk.kind(&path), Ok(Some(Kind::Folder | Kind::Other))) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

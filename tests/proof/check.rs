@@ -51,6 +51,12 @@ fn name(path: &Path) -> String {
     path.file_name().unwrap().to_string_lossy().into_owned()
 }
 
+/// The bytes of a regular file; nothing where it is anything else.
+fn read_file(path: &Path) -> Vec<u8> {
+    let is_file = fs::symlink_metadata(path).is_ok_and(|metadata| metadata.is_file());
+    if is_file { fs::read(path).unwrap() } else { Vec::new() }
+}
+
 fn whole_lines(bytes: &[u8]) -> &[u8] {
     &bytes[..bytes.iter().rposition(|b| *b == b'\n').map_or(0, |at| at + 1)]
 }
@@ -63,7 +69,7 @@ impl Snapshot {
             dirs.extend(entries(&day));
         }
         for dir in dirs {
-            let journal = fs::read(dir.join("journal.jsonl")).unwrap_or_default();
+            let journal = read_file(&dir.join("journal.jsonl"));
             let events = whole_lines(&journal)
                 .split(|b| *b == b'\n')
                 .filter(|line| !line.is_empty())
@@ -77,7 +83,7 @@ impl Snapshot {
             if dir.join("schedule.json").exists() {
                 snapshot.schedules.insert(name(&dir));
             }
-            let history = fs::read(dir.join("history.jsonl")).unwrap_or_default();
+            let history = read_file(&dir.join("history.jsonl"));
             snapshot.histories.insert(name(&dir), history);
         }
         snapshot

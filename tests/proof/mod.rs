@@ -6,6 +6,7 @@
 
 pub mod check;
 pub mod scenarios;
+pub mod sim;
 pub mod tracer;
 
 use std::{

@@ -60,6 +60,9 @@ fn check_schedule(check: &mut Check<'_>, id: &ScheduleId, dir: &Path) {
     if let Some(schedule) = &schedule {
         check_definition(check, schedule, &definition);
     }
+    if let Some(schedule) = &schedule {
+        check_length(check, schedule, &history);
+    }
     if has_history {
         check_history(check, id, schedule.as_ref(), &history);
     }
@@ -88,6 +91,15 @@ fn check_definition(check: &mut Check<'_>, schedule: &Schedule, path: &Path) {
         let cursor = time::format_instant(schedule.cursor);
         let what = format!("it is settled up to {cursor}, which is ahead of the clock");
         check.warning(path, what, format!("wfctl rewind {id} sets it back to now"));
+    }
+}
+
+/// A history is only ever appended to, so it is never shorter than the cursor was told.
+fn check_length(check: &mut Check<'_>, schedule: &Schedule, path: &Path) {
+    let size = check.disk().read_at(path, 0, 0).map_or(0, |(_, size)| size);
+    if size < schedule.receipts_len {
+        let what = format!("receipts are missing: it has {size} of at least {} bytes", schedule.receipts_len);
+        check.error(path, what, "restore the file from a backup");
     }
 }
 
