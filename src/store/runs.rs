@@ -314,6 +314,21 @@ pub fn open(_lock: &StoreLock<'_>, disk: &Arc<dyn Disk>, run: &RunId) -> Result<
     Ok(Some(OpenRun { disk: Arc::clone(disk), dir, journal, state, is_new: false }))
 }
 
+/// Makes the folder of a run that is in `active` durable.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn sync_admission(disk: &dyn Disk, run: &RunId) -> Result<(), StoreError> {
+    let dir = layout::active_run(run);
+    if !is_folder(disk, &dir)? {
+        return Ok(());
+    }
+    for folder in [dir.as_path(), Path::new(layout::ACTIVE)] {
+        disk.sync_dir(folder).map_err(|e| StoreError::io("sync", folder, e))?;
+    }
+    Ok(())
+}
+
 impl OpenRun {
     /// The run's id.
     pub fn id(&self) -> &RunId {
