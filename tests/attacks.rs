@@ -29,7 +29,10 @@ fn a_file_size_limit_fails_a_write_and_kills_nothing() {
     use std::os::unix::process::CommandExt as _;
 
     let store = TestStore::new(1);
-    let file = store.workflow("w", "[[step]]\nid = \"one\"\nrun = \"ulimit -f >> w.effect; kill -XFSZ $$; echo x >> w.effect\"\n");
+    let file = store.workflow(
+        "w",
+        "[[step]]\nid = \"one\"\nrun = \"ulimit -f >> w.effect; kill -XFSZ $$; echo x >> w.effect\"\n",
+    );
     let mut command = store.command(&["run", &file, "--id", "limited"]);
     // SAFETY: setrlimit(2) is async-signal-safe and touches nothing that the parent shares.
     unsafe {
@@ -86,4 +89,27 @@ fn a_run_that_cannot_be_deleted_does_not_keep_the_others_from_a_tick() {
     let refused = store.run(&["tick"]).expect(74);
     assert!(refused.stderr.contains(&runs[1]), "{refused:?}");
     assert_eq!(left(&store), [runs[1].clone()]);
+}
+
+/// Values that are JSON and could not be read back from a record.
+#[test]
+fn what_is_acknowledged_can_be_read_back() {
+    let store = TestStore::new(1);
+    for levels in [101, 120, 126, 127] {
+        store.file("deep.json", &format!("{}{}", "[".repeat(levels), "]".repeat(levels)));
+        let steps = "[[step]]\nid = \"one\"\nrun = \"cp deep.json $WFCTL_OUTPUT\"\n[[step]]\nid = \"ask\"\ninterrupt = \"?\"\n";
+        let file = store.workflow("w", steps);
+        store.run(&["run", &file, "--input", "@deep.json"]).expect(65);
+        store.run(&["schedule", &file, "--id", "s", "--every", "1h", "--input", "@deep.json"]).expect(65);
+        let run = format!("run-{levels}");
+        store.ok(&["run", &file, "--id", &run]);
+        store.run(&["resume", &run, "--payload", "@deep.json"]).expect(65);
+        let said = store.show(&run)["steps"][0]["error"].to_string();
+        assert!(said.contains("nested deeper than 100 levels"), "{said}");
+        store.ok(&["resume", &run, "--payload", "1"]);
+    }
+    store.file("long.json", &format!("\"{}\"", "x".repeat((16 << 20) - 2)));
+    let file = store.quick("quick");
+    store.run(&["run", &file, "--input", "@long.json"]).expect(65);
+    store.ok(&["fsck"]);
 }
