@@ -24,7 +24,7 @@ use crate::{
     domain::{
         event::{AttemptNo, AttemptStarted, Event, Interrupted, Reason, Seq, StepEnding, StepFinished},
         ids::{RunId, StepId},
-        time,
+        json, time,
         workflow::{CommandLine, CommandStep, GateStep, Outcome, StepIndex, StepKind, Workflow},
     },
     process::{
@@ -465,9 +465,9 @@ impl Context<'_> {
         let why = match read {
             Ok((bytes, _)) if bytes.is_empty() => return None,
             Ok((bytes, _)) if bytes.len() > LARGEST_OUTPUT => "it is larger than 1 MiB".to_owned(),
-            Ok((bytes, _)) => match serde_json::from_slice(&bytes) {
+            Ok((bytes, _)) => match json::parse_value(&bytes) {
                 Ok(value) => return Some(value),
-                Err(error) => format!("it is no JSON value: {error}"),
+                Err(why) => format!("it {why}"),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => error.to_string(),

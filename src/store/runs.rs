@@ -463,6 +463,22 @@ pub fn done_date(state: &RunState) -> NaiveDate {
     state.admitted.run.date().unwrap_or_else(|| state.created_at.date_naive())
 }
 
+/// Removes all files of a run but its journal. Whether there were any.
+///
+/// # Errors
+/// As for [`remove_tree`].
+pub fn remove_attachments(disk: &dyn Disk, dir: &Path) -> Result<bool, StoreError> {
+    let io = |e| StoreError::io("remove", dir, e);
+    let mut removed = false;
+    for entry in disk.list(dir).map_err(io)? {
+        if entry.name != layout::JOURNAL {
+            disk.remove_file(&dir.join(&entry.name)).map_err(io)?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
+
 /// Removes a run's folder and all files in it, the journal last: what is left after a crash half-way is
 /// still a run, or nothing.
 ///
@@ -470,11 +486,7 @@ pub fn done_date(state: &RunState) -> NaiveDate {
 /// When something cannot be removed; folders inside are strange and stop it.
 pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     let io = |e| StoreError::io("remove", dir, e);
-    for entry in disk.list(dir).map_err(io)? {
-        if entry.name != layout::JOURNAL {
-            disk.remove_file(&dir.join(&entry.name)).map_err(io)?;
-        }
-    }
+    remove_attachments(disk, dir)?;
     match disk.remove_file(&layout::journal(dir)) {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}

@@ -326,9 +326,9 @@ fn json_value(option: &str, text: &str, stdin: Stdin) -> Result<Value, Failure> 
 }
 
 fn parse_json(option: &str, source: &str, bytes: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    crate::domain::json::parse_value(bytes).map_err(|why| {
         let of = if source.is_empty() { String::new() } else { format!(" of {source}") };
-        Failure::new(65, "bad_input", format!("{option}: the value{of} is no JSON: {error}"))
+        Failure::new(65, "bad_input", format!("{option}: the value{of} {why}"))
             .with_hint("text needs quotes of its own: --payload '\"text\"'; an object: '{\"key\": 1}'")
     })
 }
