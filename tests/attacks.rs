@@ -113,3 +113,32 @@ fn what_is_acknowledged_can_be_read_back() {
     store.run(&["run", &file, "--input", "@long.json"]).expect(65);
     store.ok(&["fsck"]);
 }
+
+#[test]
+fn a_limit_of_open_files_that_is_too_low_is_told_before_anything_is_admitted() {
+    let store = TestStore::new(1);
+    let file = store.quick("q");
+    store.ok(&["schedule", &file, "--at", "now"]);
+    let mut command = store.program("/bin/sh".as_ref());
+    command.args(["-c", "ulimit -n 64; exec \"$@\"", "sh", env!("CARGO_BIN_EXE_wfctl"), "--store"]);
+    command.arg(&store.dir).arg("tick");
+    let done = store.start(command).wait();
+    assert_eq!(done.code, 74, "{done:?}");
+    assert!(done.stderr.contains("limit of open files"), "{done:?}");
+    assert_eq!(store.json(&["list"])["items"].as_array().unwrap().len(), 0);
+    store.ok(&["tick"]);
+    assert_eq!(store.json(&["list"])["items"][0]["status"], "completed");
+}
+
+#[test]
+fn a_huge_journal_costs_nobody_their_time_or_memory() {
+    let store = TestStore::new(1);
+    let run = store.interrupted("g");
+    let file = store.quick("q");
+    let journal = fs::OpenOptions::new().write(true).open(store.folder(&run).join("journal.jsonl")).unwrap();
+    journal.set_len(40 << 30).unwrap();
+    drop(journal);
+    store.ok(&["run", &file]);
+    store.ok(&["status"]);
+    store.run(&["show", &run]).expect(74);
+}

@@ -412,7 +412,7 @@ impl Context<'_> {
         // Background processes that the step left keep its descriptor; they must not keep the slot.
         slots::unlock_inherited(&ready.slot);
         let Known { outcome, mut ending } = end;
-        let output = self.take_output(&ready, &mut ending);
+        let output = self.take_output(run, &ready, &mut ending);
         self.clean_up(&ready);
         Ok(StepEnd::Finished(StepFinished {
             attempt: current_attempt(run.state()),
@@ -460,11 +460,12 @@ impl Context<'_> {
 
     /// The JSON value that the step wrote. What is no JSON or too large is not recorded, and said: the
     /// outcome is that of the exit status all the same, because the step may not be started again for it.
-    fn take_output(&self, ready: &ReadyStep, ending: &mut StepEnding) -> Option<Value> {
+    fn take_output(&self, run: &OpenRun, ready: &ReadyStep, ending: &mut StepEnding) -> Option<Value> {
         let read = self.engine.disk().read_at(&ready.output_path, 0, LARGEST_OUTPUT + 1);
         let why = match read {
             Ok((bytes, _)) if bytes.is_empty() => return None,
             Ok((bytes, _)) if bytes.len() > LARGEST_OUTPUT => "it is larger than 1 MiB".to_owned(),
+            Ok(_) if !run.has_room() => "the record of the run has become too large".to_owned(),
             Ok((bytes, _)) => match json::parse_value(&bytes) {
                 Ok(value) => return Some(value),
                 Err(why) => format!("it {why}"),
@@ -483,7 +484,10 @@ impl Context<'_> {
     fn clean_up(&self, ready: &ReadyStep) {
         let disk = self.engine.disk();
         let _ = disk.remove_file(&ready.context_path);
-        let _ = disk.remove_file(&ready.output_path);
+        if disk.remove_file(&ready.output_path).is_err() {
+            // A step may have made a folder of it.
+            let _ = disk.remove_dir(&ready.output_path);
+        }
         if ready.log.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             let _ = disk.remove_file(&ready.log_path);
         }

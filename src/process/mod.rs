@@ -25,7 +25,7 @@ pub mod stop;
 mod sys;
 pub mod wake;
 
-pub use child::{Child, Ending, SpawnError, SpawnSpec, resolve_program, spawn};
+pub use child::{Child, Ending, SpawnError, SpawnSpec, check_open_files, resolve_program, spawn};
 pub use executor::{Fate, LocalExecutor, SlotLock, StepExecutor};
 pub use members::{SlotIdentity, process_start};
 pub use rustix::process::Pid;

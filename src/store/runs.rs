@@ -14,7 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{
     StoreError,
-    disk::{Disk, Kind, Replace},
+    disk::{Disk, Kind, LARGEST_FILE, Replace},
     journal::{self, Journal, Record},
     layout,
     lock::StoreLock,
@@ -338,6 +338,11 @@ impl OpenRun {
     /// The folded state.
     pub fn state(&self) -> &RunState {
         &self.state
+    }
+
+    /// Whether the journal has room for more than what must be recorded: outputs and payloads.
+    pub fn has_room(&self) -> bool {
+        self.journal.len() < LARGEST_FILE / 2
     }
 
     /// The run's folder, below the store.
