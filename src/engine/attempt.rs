@@ -23,7 +23,7 @@ use super::{Engine, EngineError};
 use crate::{
     domain::{
         event::{AttemptNo, AttemptStarted, Event, Interrupted, Reason, Seq, StepEnding, StepFinished},
-        ids::{RunId, StepId},
+        ids::{RunId, SlotIndex, StepId},
         json, time,
         workflow::{CommandLine, CommandStep, GateStep, Outcome, StepIndex, StepKind, Workflow},
     },
@@ -173,6 +173,11 @@ impl Attempt {
     /// The run's state at the beginning of the action.
     pub fn state(&self) -> &RunState {
         self.run.state()
+    }
+
+    /// Its slot.
+    pub fn slot(&self) -> SlotIndex {
+        self.slot.index()
     }
 
     /// The run's folder, below the store.
@@ -332,13 +337,25 @@ impl Context<'_> {
             let path = path.to_owned();
             move |e| EngineError::Store(crate::store::StoreError::io(what, path, e))
         };
-        // What an attempt that was withdrawn left under the same number is of no use.
-        for stale in [&context_path, &output_path, &log_path] {
-            let _ = disk.remove_file(stale);
-        }
         let context = serde_json::to_vec(&context_of(run.state())).map_err(io_other)?;
-        disk.write_scratch(&context_path, &context).map_err(io("write", &context_path))?;
-        let log = disk.create_log(&log_path).map_err(io("create", &log_path))?;
+        // What an attempt that was withdrawn left under the same number is of no use. It is rare, so it is found
+        // by its being in the way; an output can only be where one of the others was.
+        let clear = |path: &Path, error: io::Error| {
+            if error.kind() != io::ErrorKind::AlreadyExists {
+                return Err(error);
+            }
+            let _ = disk.remove_file(&output_path);
+            disk.remove_file(path)
+        };
+        disk.write_scratch(&context_path, &context)
+            .or_else(|error| {
+                clear(&context_path, error).and_then(|()| disk.write_scratch(&context_path, &context))
+            })
+            .map_err(io("write", &context_path))?;
+        let log = disk
+            .create_log(&log_path)
+            .or_else(|error| clear(&log_path, error).and_then(|()| disk.create_log(&log_path)))
+            .map_err(io("create", &log_path))?;
         let slot = self.slot.inheritable()?;
         let env = self.environment(run, step, command, seq, &key, start.try_no);
         let cwd = folder_of(run.state(), command);
@@ -404,6 +421,7 @@ impl Context<'_> {
             Ok(child) => match self.join(run, command, child, &ready.slot, deadline)? {
                 JoinedAs::Known(known) => known,
                 JoinedAs::Stopped(kind) => {
+                    let _ = self.engine.disk().remove_file(&ready.output_path);
                     self.clean_up(&ready);
                     return Ok(StepEnd::Stopped(kind));
                 }
@@ -461,7 +479,13 @@ impl Context<'_> {
     /// The JSON value that the step wrote. What is no JSON or too large is not recorded, and said: the
     /// outcome is that of the exit status all the same, because the step may not be started again for it.
     fn take_output(&self, run: &OpenRun, ready: &ReadyStep, ending: &mut StepEnding) -> Option<Value> {
-        let read = self.engine.disk().read_at(&ready.output_path, 0, LARGEST_OUTPUT + 1);
+        let disk = self.engine.disk();
+        let read = disk.read_at(&ready.output_path, 0, LARGEST_OUTPUT + 1);
+        let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if is_there && disk.remove_file(&ready.output_path).is_err() {
+            // A step may have made a folder of it.
+            let _ = disk.remove_dir(&ready.output_path);
+        }
         let why = match read {
             Ok((bytes, _)) if bytes.is_empty() => return None,
             Ok((bytes, _)) if bytes.len() > LARGEST_OUTPUT => "it is larger than 1 MiB".to_owned(),
@@ -484,10 +508,6 @@ impl Context<'_> {
     fn clean_up(&self, ready: &ReadyStep) {
         let disk = self.engine.disk();
         let _ = disk.remove_file(&ready.context_path);
-        if disk.remove_file(&ready.output_path).is_err() {
-            // A step may have made a folder of it.
-            let _ = disk.remove_dir(&ready.output_path);
-        }
         if ready.log.metadata().is_ok_and(|metadata| metadata.len() == 0) {
             let _ = disk.remove_file(&ready.log_path);
         }

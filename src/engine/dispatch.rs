@@ -22,7 +22,7 @@ use super::{
 use crate::{
     domain::{
         event::{AttemptKind, AttemptStarted},
-        ids::{Digest, RunId, ScheduleId, StepId},
+        ids::{Digest, RunId, ScheduleId, SlotIndex, StepId},
         policy::Overlap,
         workflow::{Outcome, Workflow},
     },
@@ -347,14 +347,16 @@ impl<'e> Queue<'e> {
 
     fn work<'s>(&self, scope: &'s Scope<'s, '_>, notifier: &'s Notifier<'_>, first: Option<Prepared>) {
         let mut next = first;
+        let mut slot = SlotIndex(0);
         loop {
             let prepared = match next.take() {
                 Some(prepared) => prepared,
-                None => match self.wait_for_next() {
+                None => match self.wait_for_next(slot) {
                     Some(prepared) => prepared,
                     None => return,
                 },
             };
+            slot = prepared.attempt.slot();
             self.observer.queued(self.len());
             let run = prepared.attempt.run().clone();
             let ended = prepared.attempt.execute(self.engine, &prepared.watch, self.observer);
@@ -371,12 +373,12 @@ impl<'e> Queue<'e> {
     }
 
     /// Takes the lock, claims and begins; none where this worker has nothing more to do.
-    fn wait_for_next(&self) -> Option<Prepared> {
+    fn wait_for_next(&self, near: SlotIndex) -> Option<Prepared> {
         loop {
             if self.supervisor.is_stopping() {
                 return None;
             }
-            let claimed = self.engine.lock().and_then(|lock| self.claim_next(&lock));
+            let claimed = self.engine.lock().and_then(|lock| self.claim_next(&lock, near));
             match claimed {
                 Ok(Some(claimed)) => {
                     if let Some(prepared) = self.begin(claimed) {
@@ -392,7 +394,7 @@ impl<'e> Queue<'e> {
         }
     }
 
-    fn claim_next(&self, lock: &StoreLock<'_>) -> Result<Option<Claimed>, EngineError> {
+    fn claim_next(&self, lock: &StoreLock<'_>, near: SlotIndex) -> Result<Option<Claimed>, EngineError> {
         if self.engine.store.is_draining()? {
             return Ok(None);
         }
@@ -412,7 +414,7 @@ impl<'e> Queue<'e> {
                 continue;
             };
             drop(inner);
-            match self.claim(lock, &candidate) {
+            match self.claim(lock, &candidate, near) {
                 Ok(Claim::Claimed(claimed)) => {
                     self.inner().begun += 1;
                     return Ok(Some(*claimed));
@@ -493,7 +495,12 @@ impl<'e> Queue<'e> {
         Ok(any || !self.is_empty())
     }
 
-    fn claim(&self, lock: &StoreLock<'_>, candidate: &Waiting) -> Result<Claim, EngineError> {
+    fn claim(
+        &self,
+        lock: &StoreLock<'_>,
+        candidate: &Waiting,
+        near: SlotIndex,
+    ) -> Result<Claim, EngineError> {
         let engine = self.engine;
         // Asked before the journal is read: an owner's records change until it has given the slot back.
         if slots::is_named(&**engine.disk(), &candidate.run)? {
@@ -517,7 +524,7 @@ impl<'e> Queue<'e> {
         };
         let holder = engine.holder(run.id(), run.state().next_attempt());
         let capacity = engine.store.settings().capacity;
-        let Some(slot) = slots::claim(lock, engine.disk(), capacity, &holder)? else {
+        let Some(slot) = slots::claim_near(lock, engine.disk(), capacity, near, &holder)? else {
             return Ok(Claim::Full);
         };
         let started =

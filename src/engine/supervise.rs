@@ -18,8 +18,15 @@ use super::{Engine, EngineError};
 use crate::{
     domain::ids::RunId,
     process::{Interruption, StopHandle, StopKind, StopWatch, stop_pair},
-    store::{layout, watch::Watch},
+    store::{
+        layout,
+        watch::{Drained, Watch},
+    },
 };
+
+/// How many ended attempts are watched at most. The kernel wakes the loop for each watch that is taken back,
+/// so they are taken back many at once.
+const MOST_STALE: usize = 64;
 
 /// What the first SIGINT means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +51,8 @@ pub struct Supervisor<'e> {
 struct Inner {
     watch: Watch,
     attempts: BTreeMap<RunId, Watched>,
+    /// What is watched still, of attempts that have ended.
+    stale: Vec<i32>,
     stopping: Option<StopKind>,
     hastened: bool,
     finished: bool,
@@ -67,6 +76,7 @@ impl<'e> Supervisor<'e> {
         let inner = Inner {
             watch: Watch::new(),
             attempts: BTreeMap::new(),
+            stale: Vec::new(),
             stopping: None,
             hastened: false,
             finished: false,
@@ -95,7 +105,12 @@ impl<'e> Supervisor<'e> {
     pub fn remove(&self, run: &RunId) {
         let mut inner = self.inner();
         if let Some(Watched { descriptor: Some(descriptor), .. }) = inner.attempts.remove(run) {
-            inner.watch.remove(descriptor);
+            inner.stale.push(descriptor);
+        }
+        if inner.stale.len() >= MOST_STALE {
+            for descriptor in std::mem::take(&mut inner.stale) {
+                inner.watch.remove(descriptor);
+            }
         }
     }
 
@@ -169,7 +184,9 @@ impl<'e> Supervisor<'e> {
 
     fn pass_on_requests(&self) {
         let inner = self.inner();
-        inner.watch.drain();
+        if inner.watch.drain() == Drained::Nothing {
+            return; // whoever executes must not wait for a look at every folder
+        }
         for Watched { dir, handle, .. } in inner.attempts.values() {
             let request = dir.join(layout::CANCEL_REQUEST);
             if handle.requested().is_none() && matches!(self.engine.disk().kind(&request), Ok(Some(_))) {

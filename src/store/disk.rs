@@ -12,14 +12,17 @@ use std::{
     fs::File,
     io::{self, Read, Seek, SeekFrom, Write},
     os::{
-        fd::{AsFd, OwnedFd},
+        fd::{AsFd, BorrowedFd, OwnedFd},
         unix::fs::FileExt,
     },
     path::{Path, PathBuf},
+    sync::OnceLock,
 };
 
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, RenameFlags, ResolveFlags};
 use rustix::io::Errno;
+
+use super::layout;
 
 /// What an entry of a folder is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,6 +152,23 @@ fn refuse_too_large(file: &File) -> io::Result<()> {
 #[derive(Debug)]
 pub struct RealDisk {
     root: OwnedFd,
+    /// The folder of unfinished runs, once it was needed: nothing renames or removes it.
+    active: OnceLock<OwnedFd>,
+}
+
+/// An open folder.
+enum Folder<'d> {
+    Kept(&'d OwnedFd),
+    Opened(OwnedFd),
+}
+
+impl AsFd for Folder<'_> {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Kept(fd) => fd.as_fd(),
+            Self::Opened(fd) => fd.as_fd(),
+        }
+    }
 }
 
 impl RealDisk {
@@ -156,7 +176,7 @@ impl RealDisk {
     /// through links; nothing below it may.
     pub fn open(root: &Path) -> io::Result<Self> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())? })
+        Ok(Self { root: rustix::fs::open(root, flags, Mode::empty())?, active: OnceLock::new() })
     }
 
     /// The open root folder.
@@ -206,9 +226,24 @@ impl RealDisk {
         self.open_at(path, OFlags::RDONLY | OFlags::DIRECTORY, Mode::empty())
     }
 
-    fn split<'p>(&self, path: &'p Path) -> io::Result<(OwnedFd, &'p OsStr)> {
+    /// The folder that an entry is in, and its name there.
+    fn split<'p>(&self, path: &'p Path) -> io::Result<(Folder<'_>, &'p OsStr)> {
         let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-        Ok((self.open_folder(path.parent().unwrap_or(Path::new("")))?, name))
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let folder = if parent.as_os_str().is_empty() {
+            Folder::Kept(&self.root)
+        } else if parent == Path::new(layout::ACTIVE) {
+            Folder::Kept(match self.active.get() {
+                Some(kept) => kept,
+                None => {
+                    let opened = self.open_folder(parent)?;
+                    self.active.get_or_init(|| opened)
+                }
+            })
+        } else {
+            Folder::Opened(self.open_folder(parent)?)
+        };
+        Ok((folder, name))
     }
 }
 
@@ -238,7 +273,7 @@ impl Disk for RealDisk {
 
     fn create_dir(&self, path: &Path) -> io::Result<()> {
         let (dir, name) = self.split(path)?;
-        Ok(rustix::fs::mkdirat(dir, name, DIR_MODE)?)
+        Ok(rustix::fs::mkdirat(&dir, name, DIR_MODE)?)
     }
 
     fn list(&self, path: &Path) -> io::Result<Vec<Entry>> {
@@ -268,7 +303,7 @@ impl Disk for RealDisk {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
-        match rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW) {
+        match rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) => Ok(Some(match FileType::from_raw_mode(stat.st_mode) {
                 FileType::RegularFile => Kind::File,
                 FileType::Directory => Kind::Folder,
@@ -282,7 +317,7 @@ impl Disk for RealDisk {
     fn mode(&self, path: &Path) -> io::Result<u32> {
         let stat = if path.file_name().is_some() {
             let (dir, name) = self.split(path)?;
-            rustix::fs::statat(dir, name, AtFlags::SYMLINK_NOFOLLOW)?
+            rustix::fs::statat(&dir, name, AtFlags::SYMLINK_NOFOLLOW)?
         } else {
             rustix::fs::fstat(&self.root)?
         };
@@ -296,18 +331,18 @@ impl Disk for RealDisk {
             Replace::Allowed => RenameFlags::empty(),
             Replace::Refused => RenameFlags::NOREPLACE,
         };
-        rustix::fs::renameat_with(from_dir, from_name, to_dir, to_name, flags)?;
+        rustix::fs::renameat_with(&from_dir, from_name, &to_dir, to_name, flags)?;
         Ok(())
     }
 
     fn remove_file(&self, path: &Path) -> io::Result<()> {
         let (dir, name) = self.split(path)?;
-        Ok(rustix::fs::unlinkat(dir, name, AtFlags::empty())?)
+        Ok(rustix::fs::unlinkat(&dir, name, AtFlags::empty())?)
     }
 
     fn remove_dir(&self, path: &Path) -> io::Result<()> {
         let (dir, name) = self.split(path)?;
-        Ok(rustix::fs::unlinkat(dir, name, AtFlags::REMOVEDIR)?)
+        Ok(rustix::fs::unlinkat(&dir, name, AtFlags::REMOVEDIR)?)
     }
 
     fn sync_dir(&self, path: &Path) -> io::Result<()> {

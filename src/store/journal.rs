@@ -119,6 +119,17 @@ pub fn fold_records(records: &[Record]) -> Result<Option<RunState>, Corrupt> {
     Ok(folded)
 }
 
+/// What became of opening a journal.
+#[derive(Debug)]
+pub enum Opened {
+    /// It is open, and this is what it says.
+    Journal(Journal, Box<RunState>),
+    /// No record is whole: the run was never admitted.
+    Unadmitted,
+    /// There is no such file.
+    Absent,
+}
+
 /// A journal that is open for appending. Whoever holds one owns the run: it holds the store lock
 /// and has seen that no slot names the run, or it holds the slot that does.
 ///
@@ -155,22 +166,28 @@ impl Journal {
     }
 
     /// Opens the journal of a run for appending and folds it; a torn last line is cut off before the
-    /// first write. None where no record is whole: the run was never admitted.
+    /// first write.
     ///
     /// # Errors
     /// When the file cannot be read, or the record is corrupt.
-    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Option<(Self, RunState)>, StoreError> {
+    pub fn open(disk: &dyn Disk, path: &Path) -> Result<Opened, StoreError> {
         let io = |what| move |e: io::Error| StoreError::io(what, path, e);
-        let mut file = disk.open(path, Open::Existing).map_err(io("open"))?;
+        let mut file = match disk.open(path, Open::Existing) {
+            Ok(file) => file,
+            Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Opened::Absent),
+            Err(e) => return Err(io("open")(e)),
+        };
         let bytes = file.read_all().map_err(io("read"))?;
         let corrupt = |e: Corrupt| StoreError::Corrupt { path: path.to_owned(), why: e.to_string() };
         let contents = parse(&bytes).map_err(corrupt)?;
-        let Some(state) = fold_records(&contents.records).map_err(corrupt)? else { return Ok(None) };
+        let Some(state) = fold_records(&contents.records).map_err(corrupt)? else {
+            return Ok(Opened::Unadmitted);
+        };
         let len = contents.valid_len;
         let torn = len < bytes.len() as u64;
         let reserved = round_up(len);
         let journal = Self { path: path.to_owned(), file, len, reserved, staged: Vec::new(), torn };
-        Ok(Some((journal, state)))
+        Ok(Opened::Journal(journal, Box::new(state)))
     }
 
     /// Applies an event to `state` and stages its record.

@@ -76,10 +76,13 @@ impl LockFile {
             Err(TryLockError::Error(e)) => return Err(io(e)),
         }
         let lock = StoreLock { _turn: turn, file: &self.file };
-        // Only for people; that it could not be written (a full disk) must not stop anybody.
+        // Only for people; that it could not be written (a full disk) must not stop anybody. Reading costs
+        // less than changing a file, and a process that takes the lock again and again is often the last one.
         let holder = format!("pid {} ({})\n", std::process::id(), self.command);
-        let _ = self.file.write_all_at(holder.as_bytes(), 0);
-        let _ = self.file.set_len(holder.len() as u64);
+        if self.note() != holder.as_bytes() {
+            let _ = self.file.write_all_at(holder.as_bytes(), 0);
+            let _ = self.file.set_len(holder.len() as u64);
+        }
         Ok(lock)
     }
 
@@ -104,10 +107,15 @@ impl LockFile {
         })
     }
 
-    fn holder(&self) -> String {
-        let mut text = [0; 200];
+    fn note(&self) -> Vec<u8> {
+        let mut text = vec![0; 200];
         let len = self.file.read_at(&mut text, 0).unwrap_or(0);
-        match String::from_utf8_lossy(&text[..len]).trim() {
+        text.truncate(len);
+        text
+    }
+
+    fn holder(&self) -> String {
+        match String::from_utf8_lossy(&self.note()).trim() {
             "" => "an unknown process".to_owned(),
             holder => holder.to_owned(),
         }

@@ -15,7 +15,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use super::{
     StoreError,
     disk::{Disk, Kind, LARGEST_FILE, Replace},
-    journal::{self, Journal, Record},
+    journal::{self, Journal, Opened, Record},
     layout,
     lock::StoreLock,
 };
@@ -302,14 +302,19 @@ pub fn remove_step_files(disk: &dyn Disk, dir: &Path, seq: Seq) {
 /// # Errors
 /// When the journal cannot be opened or is corrupt.
 pub fn open(_lock: &StoreLock<'_>, disk: &Arc<dyn Disk>, run: &RunId) -> Result<Option<OpenRun>, StoreError> {
-    let Some(dir) = find(&**disk, run)? else { return Ok(None) };
+    // Most runs that are opened are unfinished, and while the lock is held no run comes back there.
+    let active = layout::active_run(run);
+    let (dir, opened) = match Journal::open(&**disk, &layout::journal(&active))? {
+        Opened::Absent => {
+            let Some(dir) = find(&**disk, run)?.filter(|dir| *dir != active) else { return Ok(None) };
+            let opened = Journal::open(&**disk, &layout::journal(&dir))?;
+            (dir, opened)
+        }
+        opened => (active, opened),
+    };
     let path = layout::journal(&dir);
-    match disk.kind(&path) {
-        Ok(None) => return Ok(None),
-        Ok(Some(_)) => {}
-        Err(e) => return Err(StoreError::io("open", &path, e)),
-    }
-    let Some((journal, state)) = Journal::open(&**disk, &path)? else { return Ok(None) };
+    let Opened::Journal(journal, state) = opened else { return Ok(None) };
+    let state = *state;
     check_name(run, &state, &path)?;
     Ok(Some(OpenRun { disk: Arc::clone(disk), dir, journal, state, is_new: false }))
 }

@@ -207,29 +207,53 @@ pub fn probe_all(disk: &dyn Disk, capacity: u32) -> Result<Vec<(SlotIndex, SlotS
 /// # Errors
 /// When a slot file cannot be read or written.
 pub fn claim(
+    lock: &StoreLock<'_>,
+    disk: &Arc<dyn Disk>,
+    capacity: u32,
+    holder: &Holder,
+) -> Result<Option<SlotGuard>, StoreError> {
+    claim_near(lock, disk, capacity, SlotIndex(0), holder)
+}
+
+/// The same, beginning with the slot that the caller has just given back.
+///
+/// # Errors
+/// When a slot file cannot be read or written.
+pub fn claim_near(
     _lock: &StoreLock<'_>,
     disk: &Arc<dyn Disk>,
     capacity: u32,
+    first: SlotIndex,
     holder: &Holder,
 ) -> Result<Option<SlotGuard>, StoreError> {
     for round in 0..ASK_AGAIN {
         if round > 0 {
             thread::sleep(ASK_AGAIN_AFTER);
         }
-        if let Some(guard) = claim_once(disk, capacity, holder)? {
+        if let Some(guard) = claim_once(disk, capacity, first, holder)? {
             return Ok(Some(guard));
         }
     }
     Ok(None)
 }
 
-fn claim_once(disk: &Arc<dyn Disk>, capacity: u32, holder: &Holder) -> Result<Option<SlotGuard>, StoreError> {
+fn claim_once(
+    disk: &Arc<dyn Disk>,
+    capacity: u32,
+    first: SlotIndex,
+    holder: &Holder,
+) -> Result<Option<SlotGuard>, StoreError> {
     let mut taken = 0;
     for index in list(&**disk)?.into_iter().filter(|index| index.0 >= capacity) {
         taken += u32::from(probe(&**disk, index)? != SlotState::Free);
     }
+    let is_lowered = taken > 0;
+    let first = first.0.min(capacity);
     let mut free = None;
-    for index in (0..capacity).map(SlotIndex) {
+    for index in (first..capacity).chain(0..first).map(SlotIndex) {
+        if free.is_some() && !is_lowered {
+            break; // a free slot and none beyond the capacity: fewer than the capacity are taken
+        }
         if free.is_none() {
             free = try_take(disk, index)?;
             taken += u32::from(free.is_none());
@@ -417,15 +441,14 @@ enum Content {
 
 fn read_holder(file: &File) -> io::Result<Content> {
     let mut text = [0; LONGEST];
-    let mut len = 0;
-    loop {
-        match file.read_at(&mut text[len..], len as u64) {
-            Ok(0) => break,
-            Ok(n) => len += n,
+    // One read is all of it: whatever is that long is garbage.
+    let len = loop {
+        match file.read_at(&mut text, 0) {
+            Ok(len) => break len,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error),
         }
-    }
+    };
     if len == 0 {
         return Ok(Content::Empty);
     }

@@ -7,7 +7,7 @@ use std::{mem::MaybeUninit, path::Path, time::Duration};
 
 use rustix::{
     fd::{AsFd, BorrowedFd, OwnedFd},
-    fs::inotify::{self, CreateFlags, Reader, WatchFlags},
+    fs::inotify::{self, CreateFlags, ReadFlags, Reader, WatchFlags},
 };
 
 use super::lock::{Patience, Waited, wait_readable};
@@ -20,6 +20,15 @@ const LOOK_EVERY: Duration = Duration::from_millis(200);
 pub struct Watch {
     inotify: Option<OwnedFd>,
     complete: bool,
+}
+
+/// What a watch had to tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Drained {
+    /// Something may have changed.
+    Look,
+    /// Nothing has.
+    Nothing,
 }
 
 /// What ended a wait.
@@ -106,12 +115,19 @@ impl Watch {
         }
     }
 
-    /// Forgets what has been told so far.
-    pub fn drain(&self) {
-        let Some(fd) = &self.inotify else { return };
+    /// Forgets what has been told so far. Whether any of it, or the lack of a watch, is a reason to look: that
+    /// something is watched no longer is none.
+    pub fn drain(&self) -> Drained {
+        let mut drained = if self.complete { Drained::Nothing } else { Drained::Look };
+        let Some(fd) = &self.inotify else { return Drained::Look };
         let mut buffer = [MaybeUninit::uninit(); 4096];
         let mut reader = Reader::new(fd, &mut buffer);
-        while reader.next().is_ok() {}
+        while let Ok(event) = reader.next() {
+            if !event.events().contains(ReadFlags::IGNORED) {
+                drained = Drained::Look;
+            }
+        }
+        drained
     }
 }
 
