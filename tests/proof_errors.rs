@@ -235,10 +235,11 @@ fn a_full_disk_refuses_and_everything_goes_on_when_there_is_room_again() {
 
 #[test]
 fn a_disk_without_inodes_refuses_and_everything_goes_on_when_there_are_some_again() {
-    let fill =
-        |place: &Path| (0..).find(|n| fs::write(place.join(format!("filler{n}")), "").is_err()).unwrap();
+    let fill = |place: &Path| {
+        (0..1_000_000).find(|n| fs::write(place.join(format!("filler{n}")), "").is_err()).unwrap()
+    };
     let free = |place: &Path, count| {
-        (0..count).for_each(|n| fs::remove_file(place.join(format!("filler{n}"))).unwrap())
+        (0..count).for_each(|n| fs::remove_file(place.join(format!("filler{n}"))).unwrap());
     };
     fill_and_free("nr_inodes=64,size=4m,mode=700", fill, free);
 }

@@ -1,7 +1,7 @@
 //! Damages every kind of file of a store in every way: the damage of one run or schedule stays its own,
 //! `fsck` names it, nothing that is damaged is rewritten, and nothing panics or hangs.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::case_sensitive_file_extension_comparisons)]
 
 mod proof;
 
@@ -189,7 +189,8 @@ fn damage_one(template: &Site, below: &Path, damage: Damage, name: &str) -> Vec<
     let is_note = ["lock", "last_tick.json"].contains(&shown);
     let content_is_free = is_note || shown.ends_with(".log") || shown.ends_with(".context.json");
     // A journal whose one record is torn counts as an admission that never was.
-    if !(is_untouched || content_is_free && is_plain_damage) && !names(findings.as_ref(), shown) {
+    let need_not_be_named = is_untouched || content_is_free && is_plain_damage;
+    if !(need_not_be_named || names(findings.as_ref(), shown)) {
         let of_folder = below.parent().unwrap().to_str().unwrap();
         let is_slot = shown.starts_with("slots/") && damage == Damage::Empty;
         // A setting that has the shape of one is one.
@@ -279,7 +280,7 @@ const STRANGE: [Strange; 10] = [
         rustix::fs::mknodat(rustix::fs::CWD, &path, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
     }),
     ("a name that is no text", |dir| {
-        fs::create_dir(dir.join(OsStr::from_bytes(b"x\xff@20261201T000000Z"))).unwrap()
+        fs::create_dir(dir.join(OsStr::from_bytes(b"x\xff@20261201T000000Z"))).unwrap();
     }),
     ("a run under another name", |dir| {
         fs::create_dir(dir.join("x@20261201T000000Z")).unwrap();

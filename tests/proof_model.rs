@@ -6,7 +6,7 @@
 //! was ever started twice, that the capacity is kept, and that no event is illegal; and in the end that from each
 //! of them a state can be reached in which everything is settled and every slot is free.
 
-#![allow(clippy::unwrap_used, clippy::print_stderr)]
+#![allow(clippy::unwrap_used, clippy::print_stderr, clippy::type_complexity)]
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 

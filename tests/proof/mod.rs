@@ -2,7 +2,13 @@
 //! any point, the list of commands to be attacked, and the one checker of all promises.
 
 #![allow(dead_code, reason = "each proof uses a part of it")]
-#![allow(clippy::unwrap_used, clippy::print_stderr, unreachable_pub, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    clippy::case_sensitive_file_extension_comparisons,
+    unreachable_pub,
+    missing_docs
+)]
 
 pub mod check;
 pub mod scenarios;
@@ -43,10 +49,10 @@ pub fn base() -> TempDir {
     let shm = Path::new("/dev/shm");
     let mut builder = tempfile::Builder::new();
     builder.prefix("wfctl-proof.");
-    if shm.is_dir() {
-        if let Ok(dir) = builder.tempdir_in(shm) {
-            return dir;
-        }
+    if shm.is_dir()
+        && let Ok(dir) = builder.tempdir_in(shm)
+    {
+        return dir;
     }
     builder.tempdir().unwrap()
 }
