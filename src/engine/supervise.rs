@@ -18,7 +18,10 @@ use super::{Engine, EngineError};
 use crate::{
     domain::ids::RunId,
     process::{Interruption, StopHandle, StopKind, StopWatch, stop_pair},
-    store::{layout, watch::{Drained, Watch}},
+    store::{
+        layout,
+        watch::{Drained, Watch},
+    },
 };
 
 /// How many ended attempts are watched at most. The kernel wakes the loop for each watch that is taken back,
