@@ -91,6 +91,17 @@
 //! | a process that left its group and session is found and joined | `process::a_process_in_another_session_is_found_by_the_descriptor` |
 //! | a step cannot hide by closing or unlocking what it inherited | `process::unlocking_the_descriptor_hides_nobody` |
 //! | a stop never hits what is being started for another run | `process::a_stop_never_hits_what_is_being_started_for_another_run` |
+//! | killed before any call to the kernel, every command keeps every promise | `proof_kill::whatever_is_killed_when_every_promise_holds` |
+//! | with any call failing, nothing is claimed that is not so | `proof_errors::whatever_call_fails_nothing_is_claimed_that_is_not_so` |
+//! | a full disk refuses, and everything goes on when there is room | `proof_errors::a_full_disk_refuses_and_everything_goes_on_when_there_is_room_again` |
+//! | no step escapes a timeout or a Ctrl-C that keeps its group or its slot | `proof_process::a_timeout_takes_the_whole_family`, `proof_process::a_ctrl_c_takes_the_whole_family` |
+//! | what `wfctl` was started with reaches no step and no file | `proof_process::what_wfctl_inherited_reaches_no_step`, `proof_process::closed_streams_never_become_files_of_the_store` |
+//! | what a step prints comes back as it was | `proof_process::bytes_that_are_no_text_are_given_back_unchanged_and_json_stays_json`, `proof_process::much_output_is_kept_and_given_back_whole` |
+//! | a power cut that loses any of what was not synced breaks no promise | `proof_disk::whatever_a_power_cut_loses_every_promise_holds`, `proof_power::no_power_cut_breaks_a_promise` |
+//! | no order of claims, records, kills and recoveries starts a step twice | `proof_model::two_runs_with_kills_and_fences_never_start_a_step_twice_and_always_come_to_rest` |
+//! | damage to any file stays where it is | `proof_garbage::damage_to_any_file_stays_where_it_is` |
+//! | an ambiguous run goes nowhere until a person resolves it | `state::tests::an_ambiguous_run_goes_nowhere_until_a_person_resolves_it` |
+//! | a lost line end is not taken for a torn write | `journal::tests::any_flipped_bit_is_noticed` |
 //! | triggers agree with an independent model, over years and zones | `trigger_oracle` |
 //! | every nominal time has exactly one receipt | `time_model::every_nominal_time_has_exactly_one_receipt` |
 //! | overlap and catch-up do as they say | `time_policies`, `policy::tests::receipts_add_up` |
@@ -105,6 +116,13 @@
 //! | the manual and the completions are what is generated | `generated_files` |
 //! | the README and the example workflows work | `readme`, `examples` |
 //! | the floors hold | `architecture` |
+//!
+//! The proofs run in a bounded form with the other tests. In full, as root (minutes):
+//!
+//! ```text
+//! WFCTL_PROOF=full cargo test --test proof_kill --test proof_errors --test proof_disk --test proof_power \
+//!     --test proof_model --test proof_garbage --test proof_process -- --nocapture
+//! ```
 
 pub mod cli;
 pub mod domain;

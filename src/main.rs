@@ -11,6 +11,7 @@ fn main() {
         cli::output::report_bug(&info.to_string());
         process::exit(70);
     }));
+    wfctl::process::outlive_file_size_limit();
     let sanitized = wfctl::process::sanitize_inherited_fds();
     let world = cli::World {
         args: env::args_os().collect(),

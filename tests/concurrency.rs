@@ -79,7 +79,7 @@ fn cancelling_twice_at_once_leaves_one_entry() {
     let cancels: Vec<Running> = (0..3).map(|_| store.popen(&["cancel", &run])).collect();
     let codes: Vec<_> = cancels.into_iter().map(|cancel| cancel.wait().code).collect();
     assert!(codes.contains(&0) && codes.iter().all(|code| [0, 76].contains(code)), "{codes:?}");
-    resume.wait().expect(1);
+    resume.wait().expect(130);
     assert_eq!(store.kinds(&run), ["admitted", "failed", "interrupted"]);
     store.assert_slot_free(0);
     store.fsck_clean();

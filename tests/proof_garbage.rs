@@ -185,7 +185,9 @@ fn damage_one(template: &Site, below: &Path, damage: Damage, name: &str) -> Vec<
         damage,
         Damage::Empty | Damage::Half | Damage::NulPadded | Damage::BitFlip | Damage::Unreadable
     );
-    let content_is_free = shown == "lock" || shown.ends_with(".log") || shown.ends_with(".context.json");
+    // Notes about commands, on which nothing relies.
+    let is_note = ["lock", "last_tick.json"].contains(&shown);
+    let content_is_free = is_note || shown.ends_with(".log") || shown.ends_with(".context.json");
     // A journal whose one record is torn counts as an admission that never was.
     if !(is_untouched || content_is_free && is_plain_damage) && !names(findings.as_ref(), shown) {
         let of_folder = below.parent().unwrap().to_str().unwrap();

@@ -183,7 +183,7 @@ fn many_inputs_are_admitted_together_or_not_at_all_whenever_they_are_killed() {
     const EACH: usize = 12;
     let bench = Bench::new();
     bench.schedule("s", NOTE, &["--every", "1d", "--start", "2999-01-01"]);
-    bench.file("in.jsonl", &(0..EACH).map(|n| format!("{n}\n")).collect::<String>());
+    bench.file("in.jsonl", &(0..EACH).fold(String::new(), |lines, n| lines + &n.to_string() + "\n"));
     let args = patient(&["trigger", "s", "--inputs", "@in.jsonl"]);
     let started = std::time::Instant::now();
     bench.run(&args).exits(0);

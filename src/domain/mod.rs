@@ -3,6 +3,7 @@
 pub mod duration;
 pub mod event;
 pub mod ids;
+pub mod json;
 pub mod policy;
 pub mod schedule;
 pub mod schema;

@@ -196,6 +196,8 @@ pub fn cover_occurrence(
     let Ok(Some(mut schedule)) = schedules::load(&**engine.disk(), id) else { return Ok(()) };
     // A run of a time ahead of a cursor that was set back is remembered there, and moves nothing.
     if schedule.cursor < admitted.occurrence && !schedule.ahead.contains(&admitted.occurrence) {
+        // The tick that admitted it may have died before it had synced the folders.
+        runs::sync_admission(&**engine.disk(), &admitted.run)?;
         schedule.advance(admitted.occurrence);
         schedules::save(lock, &**engine.disk(), &schedule)?;
     }

@@ -24,7 +24,7 @@ use crate::{
     domain::{
         event::{AttemptNo, AttemptStarted, Event, Interrupted, Reason, Seq, StepEnding, StepFinished},
         ids::{RunId, SlotIndex, StepId},
-        time,
+        json, time,
         workflow::{CommandLine, CommandStep, GateStep, Outcome, StepIndex, StepKind, Workflow},
     },
     process::{
@@ -430,7 +430,7 @@ impl Context<'_> {
         // Background processes that the step left keep its descriptor; they must not keep the slot.
         slots::unlock_inherited(&ready.slot);
         let Known { outcome, mut ending } = end;
-        let output = self.take_output(&ready, &mut ending);
+        let output = self.take_output(run, &ready, &mut ending);
         self.clean_up(&ready);
         Ok(StepEnd::Finished(StepFinished {
             attempt: current_attempt(run.state()),
@@ -478,18 +478,21 @@ impl Context<'_> {
 
     /// The JSON value that the step wrote. What is no JSON or too large is not recorded, and said: the
     /// outcome is that of the exit status all the same, because the step may not be started again for it.
-    fn take_output(&self, ready: &ReadyStep, ending: &mut StepEnding) -> Option<Value> {
+    fn take_output(&self, run: &OpenRun, ready: &ReadyStep, ending: &mut StepEnding) -> Option<Value> {
         let disk = self.engine.disk();
         let read = disk.read_at(&ready.output_path, 0, LARGEST_OUTPUT + 1);
-        if !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound) {
-            let _ = disk.remove_file(&ready.output_path);
+        let is_there = !matches!(&read, Err(error) if error.kind() == io::ErrorKind::NotFound);
+        if is_there && disk.remove_file(&ready.output_path).is_err() {
+            // A step may have made a folder of it.
+            let _ = disk.remove_dir(&ready.output_path);
         }
         let why = match read {
             Ok((bytes, _)) if bytes.is_empty() => return None,
             Ok((bytes, _)) if bytes.len() > LARGEST_OUTPUT => "it is larger than 1 MiB".to_owned(),
-            Ok((bytes, _)) => match serde_json::from_slice(&bytes) {
+            Ok(_) if !run.has_room() => "the record of the run has become too large".to_owned(),
+            Ok((bytes, _)) => match json::parse_value(&bytes) {
                 Ok(value) => return Some(value),
-                Err(error) => format!("it is no JSON value: {error}"),
+                Err(why) => format!("it {why}"),
             },
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => error.to_string(),

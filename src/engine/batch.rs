@@ -62,8 +62,14 @@ pub fn admit(
     }
     let committed = committed_name(&dir);
     disk.rename(&dir, &committed, Replace::Refused).map_err(|e| StoreError::io("commit", &dir, e))?;
-    sync_folder(disk, Path::new(layout::BATCHES))?;
-    file_away(disk, &committed)?;
+    if let Err(error) = sync_folder(disk, Path::new(layout::BATCHES)) {
+        // Not known to be committed, and the caller will be told so: it must not come back by itself.
+        let taken_back = disk.rename(&committed, &dir, Replace::Refused).is_ok();
+        let _ = forget(disk, if taken_back { &dir } else { &committed });
+        return Err(error.into());
+    }
+    // Committed is admitted, whether or not the runs can be filed now; the next tick files them.
+    let _ = file_away(disk, &committed);
     Ok(runs)
 }
 

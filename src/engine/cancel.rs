@@ -123,8 +123,9 @@ fn wait_until_cancelled(engine: &Engine<'_>, id: &RunId) -> Result<RunState, Eng
             watch.add(&engine.store.root().join(dir));
         }
         let state = runs::load(&**engine.disk(), id)?.ok_or_else(|| EngineError::NoRun(id.to_string()))?;
-        let named = slots::is_named(&**engine.disk(), id)?;
-        if !state.is_executing() && !named {
+        // A slot that merely names the run is for recovery; only one that is held is waited for.
+        let held = slots::is_held_for(&**engine.disk(), id)?;
+        if !state.is_executing() && !held {
             return cancelled(id, state);
         }
         refuse_unless_live(engine, &state)?;

@@ -46,7 +46,8 @@ pub const NAMED: usize = 1000;
 /// Deletes finished runs by age and number.
 ///
 /// # Errors
-/// When something cannot be deleted; what was deleted before stays so.
+/// When something cannot be deleted; what can be is deleted all the same, for on a full disk that is what
+/// makes room for the rest.
 pub fn prune(engine: &Engine<'_>, options: &Options, progress: &dyn Fn(u64)) -> Result<Pruned, EngineError> {
     let age = options.older_than.or(engine.store.settings().keep);
     // By number alone, age plays no part.
@@ -54,6 +55,7 @@ pub fn prune(engine: &Engine<'_>, options: &Options, progress: &dyn Fn(u64)) -> 
     let Some(before) = age.and_then(|age| before(engine.now(), age)) else { return Ok(Pruned::default()) };
     let mut pruned = Pruned::default();
     let mut kept: HashMap<String, u64> = HashMap::new();
+    let mut failed: Option<EngineError> = None;
     for day in runs::done_days(&**engine.disk())? {
         let mut ids = runs::list_done(&**engine.disk(), day)?;
         ids.sort_unstable_by(|a, b| (b.stamp(), b).cmp(&(a.stamp(), a)));
@@ -65,11 +67,15 @@ pub fn prune(engine: &Engine<'_>, options: &Options, progress: &dyn Fn(u64)) -> 
                     *of_this += 1;
                     continue;
                 }
-                if prune_one(engine, &lock, day, id, before, options.mode)? {
-                    pruned.count += 1;
-                    if pruned.runs.len() < NAMED {
-                        pruned.runs.push(id.clone());
+                match prune_one(engine, &lock, day, id, before, options.mode) {
+                    Ok(true) => {
+                        pruned.count += 1;
+                        if pruned.runs.len() < NAMED {
+                            pruned.runs.push(id.clone());
+                        }
                     }
+                    Ok(false) => {}
+                    Err(error) => failed = failed.or(Some(error)),
                 }
             }
             progress(pruned.count);
@@ -80,26 +86,30 @@ pub fn prune(engine: &Engine<'_>, options: &Options, progress: &dyn Fn(u64)) -> 
             let _ = engine.disk().remove_dir(&layout::done_day(day));
         }
     }
-    Ok(pruned)
+    failed.map_or(Ok(pruned), Err)
 }
 
 /// Applies the store's `keep` to at most `limit` of the oldest runs, as a tick does.
 ///
 /// # Errors
-/// When something cannot be deleted.
+/// When something cannot be deleted; the rest is deleted all the same.
 pub fn prune_slice(engine: &Engine<'_>, lock: &StoreLock<'_>, limit: usize) -> Result<u64, EngineError> {
     let Some(keep) = engine.store.settings().keep else { return Ok(0) };
     let Some(before) = before(engine.now(), keep) else { return Ok(0) };
     let disk = &**engine.disk();
     let mut left = limit;
     let mut count = 0;
+    let mut failed: Option<EngineError> = None;
     // A run is written after the day of its id began, so younger days hold nothing that is old enough.
     let old = runs::done_days(disk)?.into_iter().rev().take_while(|day| *day <= before.date_naive());
     for day in old.take(DAYS) {
         let ids = runs::list_done(disk, day)?;
         let mut pruned = 0;
         for id in ids.iter().take(left) {
-            pruned += u64::from(prune_one(engine, lock, day, id, before, Mode::Act)?);
+            match prune_one(engine, lock, day, id, before, Mode::Act) {
+                Ok(is_pruned) => pruned += u64::from(is_pruned),
+                Err(error) => failed = failed.or(Some(error)),
+            }
         }
         if pruned == ids.len() as u64 {
             let _ = disk.remove_dir(&layout::done_day(day));
@@ -110,7 +120,7 @@ pub fn prune_slice(engine: &Engine<'_>, lock: &StoreLock<'_>, limit: usize) -> R
             break;
         }
     }
-    Ok(count)
+    failed.map_or(Ok(count), Err)
 }
 
 fn before(now: DateTime<Utc>, age: Duration) -> Option<DateTime<Utc>> {
@@ -133,7 +143,13 @@ fn prune_one(
     match runs::load_at(disk, &dir, id) {
         Ok(Some(state)) if is_old(&state) => {
             if mode == Mode::Act {
-                admit::outlive_occurrence(engine, lock, &state)?;
+                if let Err(error) = admit::outlive_occurrence(engine, lock, &state) {
+                    // On a full disk the cursor cannot be written before something else is gone.
+                    if !runs::remove_attachments(disk, &dir)? {
+                        return Err(error);
+                    }
+                    admit::outlive_occurrence(engine, lock, &state)?;
+                }
                 runs::remove_tree(disk, &dir)?;
             }
             Ok(true)

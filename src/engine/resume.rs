@@ -164,6 +164,13 @@ fn begin(
     let lock = engine.lock()?;
     engine.refuse_draining()?;
     let run = admit::take_idle(engine, &lock, id)?;
+    if answer.payload.is_some() && !run.has_room() {
+        return Err(EngineError::BadInput {
+            what: "the payload".to_owned(),
+            why: "the record of the run has become too large to take it".to_owned(),
+            hint: "resume without a payload, or cancel the run".to_owned(),
+        });
+    }
     let gate = open_gate(engine, run.state(), Some(checked.gate))?;
     refuse_expired(id, gate, engine.now())?;
     let workflow = engine.workflow_of(run.state()).map_err(|error| error.below(engine.store.root()))?;

@@ -92,6 +92,7 @@ pub fn schedule(engine: &Engine<'_>, request: Request) -> Result<Scheduled, Engi
         if request.repeatable == Repeatable::Yes && is_same(existing, &request) {
             // The snapshot is put right where it was damaged.
             snapshots::pin(&lock, &**engine.disk(), request.source.text.as_bytes())?;
+            schedules::sync(&**engine.disk(), &existing.id)?;
             return Ok(Scheduled::Unchanged(existing.clone()));
         }
         if request.existing == Existing::Refuse {
@@ -280,6 +281,12 @@ pub enum Alteration {
     Rewind,
 }
 
+/// What was so already may have been left by a command that died before its sync; saying so is a promise.
+fn already(engine: &Engine<'_>, schedule: Schedule) -> Result<(Schedule, bool), EngineError> {
+    schedules::sync(&**engine.disk(), &schedule.id)?;
+    Ok((schedule, false))
+}
+
 /// Changes a schedule. False where it was so already.
 ///
 /// # Errors
@@ -295,9 +302,9 @@ pub fn alter(
     let now = engine.now();
     let change = || Some(Change { at: now, by: by.to_owned() });
     match alteration {
-        Alteration::Pause if schedule.paused.is_some() => return Ok((schedule, false)),
+        Alteration::Pause if schedule.paused.is_some() => return already(engine, schedule),
         Alteration::Pause => schedule.paused = change(),
-        Alteration::Unpause if schedule.paused.is_none() => return Ok((schedule, false)),
+        Alteration::Unpause if schedule.paused.is_none() => return already(engine, schedule),
         Alteration::Unpause => {
             miss_until(engine, &lock, &mut schedule, now, MissedReason::Paused)?;
             schedule.paused = None;
@@ -314,7 +321,7 @@ pub fn alter(
                 Some(setback) if covered.is_ahead_of(now) && setback.cursor < covered.cursor => {
                     set_back(engine, &lock, &mut schedule, setback)?;
                 }
-                Some(_) | None => return Ok((schedule, false)),
+                Some(_) | None => return already(engine, schedule),
             }
         }
     }

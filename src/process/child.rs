@@ -273,6 +273,19 @@ pub fn resolve_program(name: &OsStr, path_var: Option<&OsStr>, cwd: &Path) -> Re
     Err(refused.unwrap_or_else(|| SpawnError::NotFound { program: name.into(), path: Some(path.to_owned()) }))
 }
 
+/// Says whether a step can inherit its slot under this process's limit of open files. Better asked before
+/// anything is admitted than told to each run.
+pub fn check_open_files() -> io::Result<()> {
+    let limit = rustix::process::getrlimit(rustix::process::Resource::Nofile).current;
+    let needed = u64::try_from(sys::SLOT_FD).unwrap_or(u64::MAX) + 1;
+    match limit {
+        Some(limit) if limit < needed => Err(io::Error::other(format!(
+            "the limit of open files is {limit}, and at least {needed} are needed"
+        ))),
+        Some(_) | None => Ok(()),
+    }
+}
+
 /// Says whether a step could be started in this folder.
 pub fn check_folder(cwd: &Path) -> Result<(), SpawnError> {
     let error = |source| SpawnError::NoFolder { cwd: cwd.to_owned(), source };

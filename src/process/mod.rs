@@ -25,13 +25,13 @@ pub mod stop;
 mod sys;
 pub mod wake;
 
-pub use child::{Child, Ending, SpawnError, SpawnSpec, resolve_program, spawn};
+pub use child::{Child, Ending, SpawnError, SpawnSpec, check_open_files, resolve_program, spawn};
 pub use executor::{Fate, LocalExecutor, SlotLock, StepExecutor};
 pub use members::{SlotIdentity, process_start};
 pub use rustix::process::Pid;
 pub use signals::{Interruption, Signals};
 pub use stop::{StopError, Stopped, stop_child, stop_orphans};
-pub use sys::{SLOT_FD, sanitize_inherited_fds};
+pub use sys::{SLOT_FD, outlive_file_size_limit, sanitize_inherited_fds};
 pub use wake::{
     Slept, StopHandle, StopKind, StopWatch, WaitError, Wake, poll_until, sleep_until, stop_pair, wait,
 };

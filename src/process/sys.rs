@@ -140,6 +140,17 @@ fn mark_each_close_on_exec() -> io::Result<()> {
     Ok(())
 }
 
+/// Makes a write beyond `ulimit -f` fail like one on a full disk instead of killing the process, as the Rust
+/// runtime does for pipes. Steps get the default back, as for every signal.
+pub fn outlive_file_size_limit() {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: zeroed memory is a valid `sigaction`: no flags, an empty mask; its handler is a plain field.
+    unsafe {
+        (*action.as_mut_ptr()).sa_sigaction = libc::SIG_IGN;
+        libc::sigaction(libc::SIGXFSZ, action.as_mut_ptr(), ptr::null_mut());
+    }
+}
+
 /// True if the signal is ignored in this process, as it is under `nohup`.
 pub(super) fn is_ignored(signal: c_int) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();

@@ -141,6 +141,17 @@ const DIR_MODE: Mode = Mode::from_raw_mode(0o700);
 const NO_LINKS: ResolveFlags =
     ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS).union(ResolveFlags::NO_MAGICLINKS);
 
+/// No file of a store grows beyond this, in bytes; a larger one is damage, and reading it would take the
+/// memory of everybody else.
+pub const LARGEST_FILE: u64 = 256 << 20;
+
+fn refuse_too_large(file: &File) -> io::Result<()> {
+    if file.metadata()?.len() > LARGEST_FILE {
+        return Err(io::Error::other("it is larger than any file of a store can be (256 MiB)"));
+    }
+    Ok(())
+}
+
 /// The file system below one folder.
 #[derive(Debug)]
 pub struct RealDisk {
@@ -242,8 +253,10 @@ impl RealDisk {
 
 impl Disk for RealDisk {
     fn read(&self, path: &Path) -> io::Result<Vec<u8>> {
+        let mut file = self.open_regular(path, OFlags::RDONLY, Mode::empty())?;
+        refuse_too_large(&file)?;
         let mut bytes = Vec::new();
-        self.open_regular(path, OFlags::RDONLY, Mode::empty())?.read_to_end(&mut bytes)?;
+        file.read_to_end(&mut bytes)?;
         Ok(bytes)
     }
 
@@ -389,6 +402,7 @@ struct RealFile {
 
 impl DiskFile for RealFile {
     fn read_all(&mut self) -> io::Result<Vec<u8>> {
+        refuse_too_large(&self.file)?;
         let mut bytes = Vec::new();
         self.file.seek(SeekFrom::Start(0))?;
         self.file.read_to_end(&mut bytes)?;

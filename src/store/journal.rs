@@ -259,6 +259,12 @@ impl Journal {
         Ok(())
     }
 
+    /// How many bytes its records take.
+    #[expect(clippy::len_without_is_empty, reason = "a journal is never empty")]
+    pub fn len(&self) -> u64 {
+        self.len
+    }
+
     /// Where the journal is now; its folder was renamed.
     #[must_use]
     pub fn moved_to(self, path: PathBuf) -> Self {

@@ -266,6 +266,8 @@ impl Store {
         let path = Path::new(layout::DRAINING);
         let was = self.disk.kind(path).map_err(|e| StoreError::io("look for", path, e))?;
         if was.is_some() == draining {
+            // A command may have died between the change and its sync.
+            self.disk.sync_dir(Path::new("")).map_err(|e| StoreError::io("sync", "", e))?;
             return Ok(false);
         }
         if draining {

@@ -14,7 +14,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 
 use super::{
     StoreError,
-    disk::{Disk, Kind, Replace},
+    disk::{Disk, Kind, LARGEST_FILE, Replace},
     journal::{self, Journal, Opened, Record},
     layout,
     lock::StoreLock,
@@ -319,6 +319,21 @@ pub fn open(_lock: &StoreLock<'_>, disk: &Arc<dyn Disk>, run: &RunId) -> Result<
     Ok(Some(OpenRun { disk: Arc::clone(disk), dir, journal, state, is_new: false }))
 }
 
+/// Makes the folder of a run that is in `active` durable.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn sync_admission(disk: &dyn Disk, run: &RunId) -> Result<(), StoreError> {
+    let dir = layout::active_run(run);
+    if !is_folder(disk, &dir)? {
+        return Ok(());
+    }
+    for folder in [dir.as_path(), Path::new(layout::ACTIVE)] {
+        disk.sync_dir(folder).map_err(|e| StoreError::io("sync", folder, e))?;
+    }
+    Ok(())
+}
+
 impl OpenRun {
     /// The run's id.
     pub fn id(&self) -> &RunId {
@@ -328,6 +343,11 @@ impl OpenRun {
     /// The folded state.
     pub fn state(&self) -> &RunState {
         &self.state
+    }
+
+    /// Whether the journal has room for more than what must be recorded: outputs and payloads.
+    pub fn has_room(&self) -> bool {
+        self.journal.len() < LARGEST_FILE / 2
     }
 
     /// The run's folder, below the store.
@@ -453,6 +473,22 @@ pub fn done_date(state: &RunState) -> NaiveDate {
     state.admitted.run.date().unwrap_or_else(|| state.created_at.date_naive())
 }
 
+/// Removes all files of a run but its journal. Whether there were any.
+///
+/// # Errors
+/// As for [`remove_tree`].
+pub fn remove_attachments(disk: &dyn Disk, dir: &Path) -> Result<bool, StoreError> {
+    let io = |e| StoreError::io("remove", dir, e);
+    let mut removed = false;
+    for entry in disk.list(dir).map_err(io)? {
+        if entry.name != layout::JOURNAL {
+            disk.remove_file(&dir.join(&entry.name)).map_err(io)?;
+            removed = true;
+        }
+    }
+    Ok(removed)
+}
+
 /// Removes a run's folder and all files in it, the journal last: what is left after a crash half-way is
 /// still a run, or nothing.
 ///
@@ -460,11 +496,7 @@ pub fn done_date(state: &RunState) -> NaiveDate {
 /// When something cannot be removed; folders inside are strange and stop it.
 pub fn remove_tree(disk: &dyn Disk, dir: &Path) -> Result<(), StoreError> {
     let io = |e| StoreError::io("remove", dir, e);
-    for entry in disk.list(dir).map_err(io)? {
-        if entry.name != layout::JOURNAL {
-            disk.remove_file(&dir.join(&entry.name)).map_err(io)?;
-        }
-    }
+    remove_attachments(disk, dir)?;
     match disk.remove_file(&layout::journal(dir)) {
         Ok(()) => {}
         Err(e) if e.kind() == io::ErrorKind::NotFound => {}

@@ -126,6 +126,17 @@ pub fn load(disk: &dyn Disk, id: &ScheduleId) -> Result<Option<Schedule>, StoreE
     Ok(Some(schedule))
 }
 
+/// Makes the file of a schedule durable as it stands. Its content was synced before it got its name.
+///
+/// # Errors
+/// When that cannot be done.
+pub fn sync(disk: &dyn Disk, id: &ScheduleId) -> Result<(), StoreError> {
+    for folder in [layout::schedule_dir(id).as_path(), Path::new(layout::SCHEDULES)] {
+        disk.sync_dir(folder).map_err(|e| StoreError::io("sync", folder, e))?;
+    }
+    Ok(())
+}
+
 /// Stores a schedule, atomically.
 ///
 /// # Errors

@@ -147,6 +147,19 @@ pub fn probe_named(disk: &dyn Disk, index: SlotIndex, run: &RunId) -> Result<Slo
     }
 }
 
+/// Whether something alive holds a slot that names `run`.
+///
+/// # Errors
+/// When a file cannot be read.
+pub fn is_held_for(disk: &dyn Disk, run: &RunId) -> Result<bool, StoreError> {
+    for index in list(disk)? {
+        if matches!(probe_named(disk, index, run)?, SlotState::Live(Some(holder)) if holder.run == *run) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether any slot file names `run`, live or not.
 ///
 /// # Errors

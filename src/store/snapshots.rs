@@ -1,6 +1,6 @@
 //! Pinned workflows, named by the SHA-256 of their bytes and checked against it whenever they are read.
 
-use std::io;
+use std::{io, path::Path};
 
 use super::{StoreError, atomic, disk::Disk, layout, lock::StoreLock};
 use crate::domain::ids::Digest;
@@ -14,6 +14,9 @@ pub fn pin(lock: &StoreLock<'_>, disk: &dyn Disk, text: &[u8]) -> Result<Digest,
     let digest = Digest::of(text);
     let path = layout::workflow(&digest);
     if disk.read(&path).is_ok_and(|found| found == text) {
+        // A command may have died between the rename and its sync.
+        let folder = Path::new(layout::WORKFLOWS);
+        disk.sync_dir(folder).map_err(|e| StoreError::io("sync", folder, e))?;
         return Ok(digest);
     }
     atomic::write(lock, disk, &path, text)?;

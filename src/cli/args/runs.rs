@@ -31,7 +31,7 @@ pub struct RunArgs {
     #[arg(long, value_name = "JSON|@FILE")]
     pub input: Option<String>,
     /// The id of the run; exits 73 if there is one already [default: NAME@TIME-m1]
-    #[arg(long, value_name = "RUN-ID", value_parser = values::id::<RunId>)]
+    #[arg(long, value_name = "RUN-ID", value_parser = values::chosen_run_id)]
     pub id: Option<RunId>,
 }
 

@@ -7,6 +7,7 @@ use clap::ValueEnum;
 use crate::domain::{
     duration::parse_duration,
     event::Resolution,
+    ids::RunId,
     policy::Overlap,
     trigger::{DstFold, DstGap},
 };
@@ -169,6 +170,15 @@ pub(super) fn run(text: &str) -> Result<String, &'static str> {
 /// An id of any kind, without repeating the text that clap quotes already.
 pub(super) fn id<T: FromStr<Err = crate::domain::ids::InvalidId>>(text: &str) -> Result<T, &'static str> {
     text.parse().map_err(|refused: crate::domain::ids::InvalidId| refused.why)
+}
+
+/// A run id that a caller may choose. The ones with a time belong to `wfctl`: a run under the id of an
+/// occurrence would be taken for that occurrence, which then never ran.
+pub(super) fn chosen_run_id(text: &str) -> Result<RunId, &'static str> {
+    if text.contains('@') {
+        return Err("ids with '@' are given by wfctl itself");
+    }
+    id(text)
 }
 
 /// Text for people, on one line and not blank.

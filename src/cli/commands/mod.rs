@@ -35,7 +35,7 @@ use crate::{
         Clock, Engine, ProcessName,
         query::{LoadedRun, Names, find_run, load_run, view::RunShow},
     },
-    process::{Signals, process_start},
+    process::{Signals, check_open_files, process_start},
     store::{Store, StoreError},
 };
 
@@ -66,6 +66,13 @@ pub(super) fn dispatch(world: &World<'_>, cli: &Cli, out: &Output) -> u8 {
             return out.finish(failure.code, effect);
         }
     };
+    if executes(&cli.command)
+        && let Err(error) = check_open_files()
+    {
+        let failure = Failure::new(74, "system", error.to_string()).with_hint("ulimit -n 1024 raises it");
+        out.failure(&failure);
+        return out.finish(failure.code, effect);
+    }
     let session = Session { global: &cli.global, out, env: &world.env, clock: world.clock, signals, name };
     let code = match carry_out(&session, &cli.command) {
         Ok(code) => code,
@@ -75,6 +82,11 @@ pub(super) fn dispatch(world: &World<'_>, cli: &Cli, out: &Output) -> u8 {
         }
     };
     out.finish(code, effect)
+}
+
+/// Whether a command may start steps.
+fn executes(command: &Command) -> bool {
+    matches!(command, Command::Run(_) | Command::Tick(_) | Command::Resume(_))
 }
 
 /// The command's name, whether it only reads, and whether it may wait or execute.
@@ -326,9 +338,9 @@ fn json_value(option: &str, text: &str, stdin: Stdin) -> Result<Value, Failure> 
 }
 
 fn parse_json(option: &str, source: &str, bytes: &[u8]) -> Result<Value, Failure> {
-    serde_json::from_slice(bytes).map_err(|error| {
+    crate::domain::json::parse_value(bytes).map_err(|why| {
         let of = if source.is_empty() { String::new() } else { format!(" of {source}") };
-        Failure::new(65, "bad_input", format!("{option}: the value{of} is no JSON: {error}"))
+        Failure::new(65, "bad_input", format!("{option}: the value{of} {why}"))
             .with_hint("text needs quotes of its own: --payload '\"text\"'; an object: '{\"key\": 1}'")
     })
 }
