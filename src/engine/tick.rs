@@ -27,6 +27,8 @@ use crate::{
     state::run::{Phase, RunState},
     store::{
         StoreError,
+        disk::Disk,
+        due::{self, Line, Look},
         lock::StoreLock,
         runs::{self, Creation},
         schedules,
@@ -268,23 +270,30 @@ fn plan_all(
 ) -> Result<Vec<Due>, EngineError> {
     let disk = &**engine.disk();
     let mut due = Vec::new();
-    for id in schedules::list(disk)? {
+    let clock = engine.now().max(now);
+    let mut index = Index::load(disk);
+    for id in index.to_look_at(disk, now, clock)? {
         let schedule = match schedules::load(disk, &id) {
-            Ok(Some(schedule)) if schedule.is_active() => schedule,
-            Ok(Some(_)) => continue,
+            Ok(Some(schedule)) => schedule,
             Ok(None) => {
                 if let Some(lock) = lock {
                     schedules::sweep_undefined(lock, disk, &id);
                 }
+                index.note(&id, Look::Always);
                 continue;
             }
             Err(error) => {
                 let error = error.below(engine.store.root());
                 report.warnings.push(format!("schedule {id} is passed over: {error}"));
+                index.note(&id, Look::Always);
                 continue;
             }
         };
-        if let Some(warning) = ahead_of_clock(&schedule, engine.now().max(now)) {
+        index.note(&id, Look::of(&schedule));
+        if !schedule.is_active() {
+            continue;
+        }
+        if let Some(warning) = ahead_of_clock(&schedule, clock) {
             report.warnings.push(warning);
         }
         let mut admitted = schedule.ahead.clone();
@@ -308,7 +317,56 @@ fn plan_all(
         let plan = policy::plan(&window, &id, &schedule.definition.policies, present);
         due.push(Due { schedule, plan, failed: false });
     }
+    if let Some(lock) = lock {
+        index.save(lock, disk)?;
+    }
     Ok(due)
+}
+
+/// The schedules that a tick looks at, all of them where no index tells which, and what it learns about when
+/// to look again.
+struct Index {
+    known: Option<BTreeMap<ScheduleId, Look>>,
+    seen: Vec<Line>,
+}
+
+impl Index {
+    fn load(disk: &dyn Disk) -> Self {
+        let known = due::load(disk);
+        let known = known.map(|lines| lines.into_iter().map(|line| (line.id, line.look)).collect());
+        Self { known, seen: Vec::new() }
+    }
+
+    fn to_look_at(
+        &self,
+        disk: &dyn Disk,
+        now: DateTime<Utc>,
+        clock: DateTime<Utc>,
+    ) -> Result<Vec<ScheduleId>, StoreError> {
+        match &self.known {
+            None => schedules::list(disk),
+            Some(known) => {
+                let due = known.iter().filter(|(_, look)| look.is_due(now, clock));
+                Ok(due.map(|(id, _)| id.clone()).collect())
+            }
+        }
+    }
+
+    fn note(&mut self, id: &ScheduleId, look: Look) {
+        self.seen.push(Line { id: id.clone(), look });
+    }
+
+    /// Keeps what was learnt, before any of these schedules changes.
+    fn save(&self, lock: &StoreLock<'_>, disk: &dyn Disk) -> Result<(), StoreError> {
+        let Some(known) = &self.known else {
+            return due::write(lock, disk, &self.seen);
+        };
+        let learnt = self.seen.iter().filter(|line| known.get(&line.id) != Some(&line.look));
+        for line in learnt {
+            due::set(lock, disk, line)?;
+        }
+        Ok(())
+    }
 }
 
 /// The warning for a schedule whose cursor a wrong clock has moved into the future.

@@ -69,6 +69,10 @@ pub trait Disk: fmt::Debug + Send + Sync {
     fn kind(&self, path: &Path) -> io::Result<Option<Kind>>;
     /// The permission bits of a file or folder. Links are not followed.
     fn mode(&self, path: &Path) -> io::Result<u32>;
+    /// Words that change whenever an entry of a folder is added or removed; none where that cannot be told.
+    fn stamp(&self, _folder: &Path) -> io::Result<Option<String>> {
+        Ok(None)
+    }
     /// Renames within the store; `replace` says whether an existing target file may be replaced.
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()>;
     /// Removes a file.
@@ -322,6 +326,11 @@ impl Disk for RealDisk {
             rustix::fs::fstat(&self.root)?
         };
         Ok(stat.st_mode & 0o7777)
+    }
+
+    fn stamp(&self, folder: &Path) -> io::Result<Option<String>> {
+        let stat = rustix::fs::fstat(self.open_folder(folder)?)?;
+        Ok(Some(format!("{}:{} at {}.{:09}", stat.st_dev, stat.st_ino, stat.st_mtime, stat.st_mtime_nsec)))
     }
 
     fn rename(&self, from: &Path, to: &Path, replace: Replace) -> io::Result<()> {

@@ -17,6 +17,8 @@ pub const LOCK: &str = "lock";
 pub const DRAINING: &str = "draining";
 /// What the last tick came to; replaced as a whole, and worth no sync.
 pub const LAST_TICK: &str = "last_tick.json";
+/// When each schedule is to be looked at next, in stores with many of them; made again where it is missing.
+pub const DUE: &str = "due.index";
 /// The pinned workflows.
 pub const WORKFLOWS: &str = "workflows";
 /// The schedules.

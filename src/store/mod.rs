@@ -5,6 +5,7 @@
 
 pub mod atomic;
 pub mod disk;
+pub mod due;
 pub mod journal;
 pub mod layout;
 pub mod lock;

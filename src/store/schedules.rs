@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{
     StoreError, atomic,
     disk::{Disk, Kind, Open},
-    layout,
+    due, layout,
     lock::StoreLock,
     record,
 };
@@ -153,7 +153,9 @@ pub fn save(lock: &StoreLock<'_>, disk: &dyn Disk, schedule: &Schedule) -> Resul
     let mut text =
         serde_json::to_vec_pretty(&file_of(schedule)).map_err(|e| StoreError::Bug(e.to_string()))?;
     text.push(b'\n');
-    atomic::write(lock, disk, &layout::schedule(&schedule.id), &text)
+    due::lower(lock, disk, &schedule.id)?;
+    atomic::write(lock, disk, &layout::schedule(&schedule.id), &text)?;
+    due::settle(lock, disk, schedule)
 }
 
 /// Removes the folder of a schedule that a crash kept from being stored; one with anything in it stays.

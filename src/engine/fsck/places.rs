@@ -32,7 +32,7 @@ pub(super) fn check(check: &mut Check<'_>) {
 fn check_entry(check: &mut Check<'_>, entry: &Entry) {
     let path = Path::new(&entry.name);
     match entry.name.as_str() {
-        layout::SETTINGS | layout::LOCK | layout::DRAINING | layout::LAST_TICK => {
+        layout::SETTINGS | layout::LOCK | layout::DRAINING | layout::LAST_TICK | layout::DUE => {
             check.expect(path, entry.kind, Kind::File);
         }
         layout::WORKFLOWS | layout::SCHEDULES | layout::SLOTS | layout::RUNS => {

@@ -12,6 +12,7 @@ use crate::{
     store::{
         StoreError,
         disk::Kind,
+        due::{self, Line, Look},
         layout,
         receipts::{self, NewestFirst},
         schedules,
@@ -19,6 +20,7 @@ use crate::{
 };
 
 pub(super) fn check(check: &mut Check<'_>) {
+    check_index(check);
     for entry in check.entries(Path::new(layout::SCHEDULES)) {
         let path = Path::new(layout::SCHEDULES).join(&entry.name);
         let Ok(id) = entry.name.parse::<ScheduleId>() else {
@@ -27,6 +29,27 @@ pub(super) fn check(check: &mut Check<'_>) {
         };
         if check.expect(&path, entry.kind, Kind::Folder) {
             check_schedule(check, &id, &path);
+        }
+    }
+}
+
+/// The index of due times must not let a tick look at a schedule later than the schedule itself would.
+fn check_index(check: &mut Check<'_>) {
+    let disk = check.disk();
+    for Line { id, look } in due::load(disk).unwrap_or_default() {
+        let truth = |id| match schedules::load(disk, id) {
+            Ok(Some(schedule)) => Look::of(&schedule),
+            Ok(None) | Err(_) => Look::Always,
+        };
+        if look.covers(&truth(&id)) {
+            continue;
+        }
+        // It may have changed meanwhile; what is wrong stays wrong while the schedule stands still.
+        let before = truth(&id);
+        let again = due::load(disk).and_then(|lines| lines.into_iter().find(|line| line.id == id));
+        if before == truth(&id) && again.is_some_and(|line| !line.look.covers(&before)) {
+            let what = format!("it lets schedule {id} wait for longer than the schedule itself says");
+            check.error(Path::new(layout::DUE), what, "remove the file: the next tick makes it again");
         }
     }
 }

@@ -14,7 +14,11 @@ use crate::{
         duration::format_duration, ids::ScheduleId, policy::CatchUp, schedule::Schedule, time, trigger::Rule,
     },
     engine::{EngineError, query::find::nearest},
-    store::{Store, StoreError, schedules},
+    store::{
+        Store, StoreError,
+        due::{self, Look},
+        schedules,
+    },
 };
 
 /// A page of the schedules.
@@ -75,6 +79,18 @@ pub fn load_schedule(store: &Store, text: &str) -> Result<Schedule, EngineError>
 /// When the schedules cannot be listed; those that cannot be read are passed over.
 pub fn next_due(store: &Store) -> Result<Option<DateTime<Utc>>, EngineError> {
     let mut earliest = None;
+    if let Some(lines) = due::load(&**store.disk()) {
+        for line in lines {
+            let due = match line.look {
+                Look::At { due, .. } => due,
+                Look::Always => schedules::load(&**store.disk(), &line.id)
+                    .unwrap_or_default()
+                    .and_then(|schedule| next_due_of(&schedule, None)),
+            };
+            earliest = earlier(earliest, due);
+        }
+        return Ok(earliest);
+    }
     each(store, &mut Vec::new(), |schedule| {
         // What cannot be read is for `fsck`; the definition alone still tells.
         let receipt = schedules::last_receipt(&**store.disk(), &schedule.id).unwrap_or_default();
