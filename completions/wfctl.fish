@@ -144,7 +144,7 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand trigger" -l json -d 'Print o
 complete -c wfctl -n "__fish_wfctl_using_subcommand trigger" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand trigger" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand trigger" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l now -d 'Measure due times against this instant instead of the clock' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l now -d 'Measure due times against this instant instead of the clock; a later one admits times to come' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l max-runs -d 'Execute at most this many runs, then leave the rest queued' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l store -d 'Use the store in this folder [default: $WFCTL_STORE, else ~/.local/state/wfctl]' -r -f -a "(__fish_complete_directories)"
 complete -c wfctl -n "__fish_wfctl_using_subcommand tick" -l color -d 'Use colours: auto means where a terminal shows them and `NO_COLOR` is not set' -r -f -a "auto\t'Where a terminal shows them'
@@ -195,8 +195,8 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand cancel" -l json -d 'Print on
 complete -c wfctl -n "__fish_wfctl_using_subcommand cancel" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand cancel" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand cancel" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wfctl -n "__fish_wfctl_using_subcommand resolve" -l as -d 'What a person found out' -r -f -a "completed\t'It did what it should'
-failed\t'It did not'"
+complete -c wfctl -n "__fish_wfctl_using_subcommand resolve" -l as -d 'What a person found out' -r -f -a "completed\t'It did all it should: the run ends, also where steps are left'
+failed\t'It did not: `wfctl retry` can go on, from any step'"
 complete -c wfctl -n "__fish_wfctl_using_subcommand resolve" -l note -d 'Record how that was found out' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand resolve" -l by -d 'Record this name as who did it [default: $SUDO_USER, else the login name]' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand resolve" -l store -d 'Use the store in this folder [default: $WFCTL_STORE, else ~/.local/state/wfctl]' -r -f -a "(__fish_complete_directories)"
@@ -396,14 +396,14 @@ complete -c wfctl -n "__fish_wfctl_using_subcommand config" -l json -d 'Print on
 complete -c wfctl -n "__fish_wfctl_using_subcommand config" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand config" -s v -l verbose -d 'Say more on stderr; twice says still more'
 complete -c wfctl -n "__fish_wfctl_using_subcommand config" -s h -l help -d 'Print help (see more with \'--help\')'
-complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l older-than -d 'Delete what ended longer ago than this, for example 30d [default: the setting `keep`, 90d]' -r
-complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l keep -d 'Keep at least the newest runs of each schedule, this many' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l older-than -d 'Delete what ended longer ago than this, for example 30d [default: the setting `keep`, 90d; with --keep, any age]' -r
+complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l keep -d 'Keep this many of the newest runs of each schedule, and of each workflow that was run without one' -r
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l store -d 'Use the store in this folder [default: $WFCTL_STORE, else ~/.local/state/wfctl]' -r -f -a "(__fish_complete_directories)"
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l color -d 'Use colours: auto means where a terminal shows them and `NO_COLOR` is not set' -r -f -a "auto\t'Where a terminal shows them'
 always\t'Always'
 never\t'Never'"
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l lock-timeout -d 'Wait at most this long for the store lock, for example 30s [default: the setting `lock_timeout`, 10s]' -r
-complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l dry-run -d 'Say what would be deleted, delete nothing'
+complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l dry-run -d 'Say how many would be deleted, delete nothing; --json names them'
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -l json -d 'Print one JSON document on stdout, errors included'
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -s q -l quiet -d 'Print results and errors only'
 complete -c wfctl -n "__fish_wfctl_using_subcommand prune" -s v -l verbose -d 'Say more on stderr; twice says still more'

@@ -153,8 +153,11 @@ impl Failure {
             EngineError::ManyRuns { .. } => {
                 new(exit::NO_INPUT, "many_runs").with_hint("write more of the run's id")
             }
-            EngineError::NoSchedule { nearest, .. } => {
+            EngineError::NoSchedule { id, nearest } => {
                 new(exit::NO_INPUT, "no_schedule").with_hint(match nearest {
+                    Some(nearest) if nearest == id => {
+                        "it was removed; `wfctl schedule` defines it again".to_owned()
+                    }
                     Some(nearest) => format!("there is one called {nearest}"),
                     None => "`wfctl schedules` names the schedules".to_owned(),
                 })
@@ -165,7 +168,7 @@ impl Failure {
             }),
             EngineError::Draining => new(exit::DRAINING, "draining").with_hint("`wfctl undrain` ends it"),
             EngineError::Full { .. } => new(exit::LATER, "full")
-                .with_hint("`wfctl status` shows who holds the slots; `resume --wait` waits for one"),
+                .with_hint("`wfctl status` shows who holds the slots; `wfctl resume` can --wait for one"),
             EngineError::Live { run, .. } => new(exit::LATER, "live")
                 .with_hint(format!("`wfctl wait {run}` waits for it, `wfctl cancel {run}` stops it")),
             EngineError::WrongState { hint, .. } => new(exit::STATE, "wrong_state").with_hint(hint),

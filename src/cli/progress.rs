@@ -164,7 +164,7 @@ impl Observer for Progress<'_> {
     }
 
     fn notification_failed(&self, run: &RunId, why: &str) {
-        self.suspend(|| self.out.warn(&format!("run {run}: a notification failed: {why}")));
+        self.suspend(|| self.out.warn(&format!("run {run}: a notification failed: {why}; what it wrote is in its folder, see `wfctl show {run}`")));
     }
 }
 

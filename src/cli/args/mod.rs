@@ -43,7 +43,7 @@ const ABOUT: &str = "Run multi-step jobs on a schedule, with human gates, withou
 const LONG_ABOUT: &str = "\
 Run multi-step jobs on a schedule, with human gates, without a daemon.
 
-Cron, a timer or a person calls wfctl; it takes a lock on a store folder, does one step of work and exits. A \
+Cron, a timer or a person calls wfctl; it does what is due, writes it down in a store folder and exits. A \
 started step is never started again unless its author said it may be: where nobody can know how an execution \
 ended, wfctl says so, gives its capacity back and leaves the decision to a person.
 
@@ -166,8 +166,8 @@ pub enum Command {
     ///
     /// Made to be called by cron or a timer, once a minute or as often as the finest schedule needs. Recovers
     /// abandoned runs, expires gates, admits, skips or misses what came due, and executes queued runs on all
-    /// free slots until none is left. A second tick meanwhile admits and leaves the rest to the first. Exits 1
-    /// if a run failed.
+    /// free slots until none is left. A second tick meanwhile admits and leaves the rest to the first. Deletes
+    /// some of the finished runs that are older than the setting `keep`. Exits 1 if a run that it executed failed.
     Tick(TickArgs),
     /// Answer a gate and continue the run
     ///
@@ -184,11 +184,14 @@ pub enum Command {
     /// Cancel a run
     ///
     /// A queued or interrupted run is cancelled. The step of a live one is stopped, and the run fails as
-    /// ambiguous, because nobody knows how far the step had come. Exits 76 if the run is finished.
+    /// ambiguous, because nobody knows how far the step had come. In a draining store the step is stopped too,
+    /// but `recover` decides about the run, and this exits 69. Exits 76 if the run is finished.
     Cancel(CancelArgs),
     /// Record what became of an ambiguous run
     ///
-    /// For a person who looked. Executes nothing. Exits 76 if the run is not ambiguous.
+    /// For a person who looked. Executes nothing: a run that is resolved as completed ends there, also where
+    /// steps are left. To go on with those, resolve it as failed, then `wfctl retry --from` the next of them.
+    /// Exits 76 if the run is not ambiguous.
     Resolve(ResolveArgs),
     /// Send a failed run back to the queue
     ///
@@ -201,7 +204,8 @@ pub enum Command {
     Wait(WaitArgs),
     /// Stop admitting, dispatching and resuming
     ///
-    /// Runs that execute finish. Other commands exit 69 until `undrain`.
+    /// Runs that execute finish. Until `undrain`, run, trigger, tick, resume and retry exit 69; a run that is
+    /// stopped meanwhile, also by Ctrl-C or `cancel`, is left to `recover`.
     Drain(DrainArgs),
     /// End draining
     Undrain,
@@ -227,6 +231,9 @@ pub enum Command {
     /// List schedules
     Schedules(PageArgs),
     /// List runs, newest first
+    ///
+    /// With --json, `status` is what the record of the run says: while a run executes, it is still queued or
+    /// interrupted there, and `executing` is true. Such a run is running if `live` is true too, else abandoned.
     List(ListArgs),
     /// List what happened to occurrences, newest first
     ///
@@ -242,8 +249,9 @@ pub enum Command {
     Logs(LogsArgs),
     /// Print upcoming occurrences
     ///
-    /// Of a schedule, or of a trigger that is given like that of `schedule`; the latter needs no store. Exits 65
-    /// for a trigger that can never fire.
+    /// Of a schedule, or of a trigger that is given like that of `schedule`; the latter needs no store. The times
+    /// are nominal: --jitter, which `status` and `schedules` count in, is left out. Exits 65 for a trigger that can
+    /// never fire.
     Next(Box<NextArgs>),
     /// Read or set settings
     ///
@@ -253,6 +261,7 @@ pub enum Command {
     /// Delete old finished runs
     ///
     /// Never an unfinished or an ambiguous one. Admission stays at most once: what is deleted is not run again.
+    /// Every tick deletes some of what is older than the setting `keep`; this deletes all of it at once.
     Prune(PruneArgs),
     /// Check the whole store, changing nothing
     ///

@@ -41,7 +41,7 @@ pub struct RunArgs {
     wfctl tick\n  \
     wfctl tick --dry-run --now 2026-12-24T04:00:00Z    (what would it do then?)")]
 pub struct TickArgs {
-    /// Measure due times against this instant instead of the clock
+    /// Measure due times against this instant instead of the clock; a later one admits times to come
     #[arg(long, value_name = "TIME")]
     pub now: Option<String>,
     /// Execute at most this many runs, then leave the rest queued
@@ -64,7 +64,7 @@ pub struct TickArgs {
     wfctl resume nightly-report@20261201T040000Z --outcome approved --payload '{\"comment\":\"fine\"}'\n  \
     wfctl resume report-7 --outcome rejected --note 'numbers are off' --wait=5m")]
 pub struct ResumeArgs {
-    /// The run
+    /// The run: its id, or a unique prefix of it
     #[arg(value_name = "RUN", value_parser = values::run)]
     pub run: String,
     /// The answer, one of the outcomes of the gate [default: the first that the gate declares]
@@ -104,7 +104,7 @@ pub struct RecoverArgs {
 /// `cancel`.
 #[derive(Debug, Clone, Args)]
 pub struct CancelArgs {
-    /// The run
+    /// The run: its id, or a unique prefix of it
     #[arg(value_name = "RUN", value_parser = values::run)]
     pub run: String,
     /// Record this text
@@ -121,7 +121,7 @@ pub struct CancelArgs {
     after_help = "Example:\n  wfctl resolve nightly-report@20261201T040000Z --as completed --note 'it is published'"
 )]
 pub struct ResolveArgs {
-    /// The run
+    /// The run: its id, or a unique prefix of it
     #[arg(value_name = "RUN", value_parser = values::run)]
     pub run: String,
     /// What a person found out
@@ -141,7 +141,7 @@ pub struct ResolveArgs {
     after_help = "Example:\n  wfctl retry nightly-report@20261201T040000Z --from extract --note 'disk was full'"
 )]
 pub struct RetryArgs {
-    /// The run
+    /// The run: its id, or a unique prefix of it
     #[arg(value_name = "RUN", value_parser = values::run)]
     pub run: String,
     /// Go on from this step [default: the one that failed]
@@ -158,7 +158,7 @@ pub struct RetryArgs {
 /// `wait`.
 #[derive(Debug, Clone, Args)]
 pub struct WaitArgs {
-    /// The runs
+    /// The runs: ids, unique prefixes of them, or schedules for their latest runs
     #[arg(required = true, value_name = "RUN", value_parser = values::run)]
     pub runs: Vec<String>,
     /// Give up after this long, with exit status 75 [default: never]

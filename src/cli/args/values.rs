@@ -91,9 +91,9 @@ pub enum StatusWord {
 /// `--as`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Resolved {
-    /// It did what it should
+    /// It did all it should: the run ends, also where steps are left
     Completed,
-    /// It did not
+    /// It did not: `wfctl retry` can go on, from any step
     Failed,
 }
 

@@ -96,13 +96,13 @@ pub struct ConfigArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  wfctl prune --dry-run\n  wfctl prune --older-than 30d --keep 100")]
 pub struct PruneArgs {
-    /// Delete what ended longer ago than this, for example 30d [default: the setting `keep`, 90d]
+    /// Delete what ended longer ago than this, for example 30d [default: the setting `keep`, 90d; with --keep, any age]
     #[arg(long, value_name = "DUR", value_parser = values::duration)]
     pub older_than: Option<Duration>,
-    /// Keep at least the newest runs of each schedule, this many
+    /// Keep this many of the newest runs of each schedule, and of each workflow that was run without one
     #[arg(long, value_name = "N")]
     pub keep: Option<u64>,
-    /// Say what would be deleted, delete nothing
+    /// Say how many would be deleted, delete nothing; --json names them
     #[arg(long)]
     pub dry_run: bool,
 }

@@ -43,8 +43,9 @@ pub(super) fn init(session: &Session<'_>, args: &InitArgs) -> Done {
     if session.out.is_json() {
         session.out.json(&json!({ "store": path, "created": created, "capacity": capacity }));
     } else {
-        let what = if created { "created" } else { "exists already:" };
-        session.out.line(&format!("{what} {} (capacity {capacity})", text::escape(&path.to_string_lossy())));
+        let what = if created { "created" } else { "there is already" };
+        let path = path.to_string_lossy();
+        session.out.line(&format!("{what} the store {} (capacity {capacity})", text::escape(&path)));
     }
     Ok(0)
 }
@@ -246,22 +247,22 @@ fn input_lines(file: &str) -> Result<Vec<Value>, Failure> {
 
 pub(super) fn pause(session: &Session<'_>, args: &ScheduleChangeArgs) -> Done {
     let by = session.by(&args.by);
-    alter(session, args.id.as_str(), Alteration::Pause, &by, ["paused", "was paused already:"])
+    alter(session, args.id.as_str(), Alteration::Pause, &by, ["paused", "was paused already"])
 }
 
 pub(super) fn unpause(session: &Session<'_>, args: &ScheduleChangeArgs) -> Done {
     let by = session.by(&args.by);
-    alter(session, args.id.as_str(), Alteration::Unpause, &by, ["unpaused", "is not paused:"])
+    alter(session, args.id.as_str(), Alteration::Unpause, &by, ["unpaused", "is not paused"])
 }
 
 pub(super) fn remove(session: &Session<'_>, args: &ScheduleChangeArgs) -> Done {
     let by = session.by(&args.by);
-    alter(session, args.id.as_str(), Alteration::Remove, &by, ["removed", "was removed already:"])
+    alter(session, args.id.as_str(), Alteration::Remove, &by, ["removed", "was removed already"])
 }
 
 pub(super) fn rewind(session: &Session<'_>, args: &ScheduleIdArgs) -> Done {
     let by = session.by(&ByArgs { by: None });
-    alter(session, args.id.as_str(), Alteration::Rewind, &by, ["rewound", "is not ahead of the clock:"])
+    alter(session, args.id.as_str(), Alteration::Rewind, &by, ["rewound", "is not ahead of the clock"])
 }
 
 fn alter(
@@ -282,7 +283,8 @@ fn alter(
         document["changed"] = json!(changed);
         session.out.json(&document);
     } else {
-        session.out.line(&format!("{} schedule {id}", if changed { done } else { already }));
+        let said = if changed { format!("{done} schedule {id}") } else { format!("schedule {id} {already}") };
+        session.out.line(&said);
     }
     Ok(0)
 }

@@ -341,7 +341,7 @@ fn parse_json(option: &str, source: &str, bytes: &[u8]) -> Result<Value, Failure
     crate::domain::json::parse_value(bytes).map_err(|why| {
         let of = if source.is_empty() { String::new() } else { format!(" of {source}") };
         Failure::new(65, "bad_input", format!("{option}: the value{of} {why}"))
-            .with_hint("text needs quotes of its own: --payload '\"text\"'; an object: '{\"key\": 1}'")
+            .with_hint("text needs quotes of its own: '\"text\"'; an object: '{\"key\": 1}'")
     })
 }
 

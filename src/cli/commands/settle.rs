@@ -17,7 +17,7 @@ use crate::{
         query::Names,
         recover::{self as engine_recover, Decision, Mode, Recovered},
     },
-    store::settings,
+    store::{StoreError, settings},
 };
 
 pub(super) fn recover(session: &Session<'_>, args: &RecoverArgs) -> Done {
@@ -130,8 +130,9 @@ pub(super) fn drain(session: &Session<'_>, args: &DrainArgs) -> Done {
     if let Some(wait) = args.wait {
         engine_cancel::wait_idle(&engine, or_forever(wait)).map_err(|error| match error {
             EngineError::Full { busy, .. } => {
-                Failure::timeout(format!("the store is draining, and {busy} runs are still executing"))
-                    .with_hint("wfctl status tells which; wfctl drain --wait waits for them")
+                let runs = if busy == 1 { "1 run is".to_owned() } else { format!("{busy} runs are") };
+                Failure::timeout(format!("the store is draining, and {runs} still executing"))
+                    .with_hint("`wfctl status` tells which; `wfctl drain --wait` waits for them")
             }
             error => Failure::of(&error),
         })?;
@@ -168,13 +169,17 @@ pub(super) fn config(session: &Session<'_>, args: &ConfigArgs) -> Done {
         (Some(key), Some(value)) => {
             let engine = session.engine(&store);
             let lock = engine.lock().map_err(|error| Failure::of(&error))?;
-            let fail = |error: crate::store::StoreError| Failure::of_store(&error.below(store.root()));
+            let fail = |error: StoreError| Failure::of_store(&error.below(store.root()));
             let path = std::path::Path::new(crate::store::layout::SETTINGS);
             let text = store.disk().read(path).map_err(|e| Failure::file("read", path, &e))?;
             let text = String::from_utf8_lossy(&text).into_owned();
             let changed = settings::set(&text, key, value).map_err(|error| {
-                Failure::new(65, "bad_input", fail(error).message)
-                    .with_hint("wfctl config lists the settings and their values")
+                let why = match error {
+                    StoreError::Settings { why } => why,
+                    error => fail(error).message,
+                };
+                Failure::new(65, "bad_input", why)
+                    .with_hint("`wfctl config` lists the settings and their values")
             })?;
             settings::save(&lock, &**store.disk(), &changed).map_err(fail)?;
             let value = settings::parse(&changed).ok().and_then(|settings| settings.get(key));

@@ -175,7 +175,10 @@ pub(super) fn expression(text: &str) -> Result<CronExpr, TriggerError> {
             Err(refuse_all("it is empty".into(), "write five fields: minute hour day-of-month month weekday"))
         }
         ref fields => Err(refuse_all(
-            format!("it has {} fields", fields.len()),
+            match fields.len() {
+                1 => "it has 1 field".into(),
+                count => format!("it has {count} fields"),
+            },
             "write five fields (minute hour day-of-month month weekday), or six with seconds in front; \
              there is no field for years",
         )),

@@ -94,6 +94,7 @@ fn with_suggestion(store: &Store, text: &str, names: Names) -> Result<String, En
         known.extend(schedules::list(disk)?.iter().map(ToString::to_string));
     }
     Ok(match nearest(text, &known) {
+        Some(name) if name == text => format!("of schedule {text}"),
         Some(name) => format!("{text} (did you mean {name}?)"),
         None => text.to_owned(),
     })

@@ -235,7 +235,10 @@ fn next_commands(session: &Session<'_>, shown: &RunShow) -> Vec<(&'static str, S
         "abandoned" => vec![("have it reconciled:", command(format!("recover --run {run}")))],
         "ambiguous" => {
             let [completed, failed] = session.resolve_commands(run);
-            vec![("find out what it did; if it did all it should:", completed), ("if not:", failed)]
+            vec![
+                ("find out what it did; if nothing is left to do, this ends the run:", completed),
+                ("if something is, this lets `wfctl retry` go on:", failed),
+            ]
         }
         "queued" => vec![("the next tick executes it:", command("tick".to_owned()))],
         "failed" => vec![
