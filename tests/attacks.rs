@@ -142,3 +142,18 @@ fn a_huge_journal_costs_nobody_their_time_or_memory() {
     store.ok(&["status"]);
     store.run(&["show", &run]).expect(74);
 }
+
+#[test]
+fn a_retry_after_a_refused_gate_goes_on_at_the_gate() {
+    let store = TestStore::new(1);
+    let steps = "[[step]]\nid = \"one\"\nrun = \"echo x >> w.effect\"\n\
+                 [[step]]\nid = \"ask\"\ninterrupt = \"go on?\"\noutcomes = [\"yes\", \"no\"]\nnext = { no = \"fail\" }\n\
+                 [[step]]\nid = \"two\"\nrun = \"echo y >> w.effect\"\n";
+    let file = store.workflow("w", steps);
+    let run = store.json(&["run", &file])["run"].as_str().unwrap().to_owned();
+    store.run(&["resume", &run, "--outcome", "no"]).expect(1);
+    store.ok(&["retry", &run]);
+    store.ok(&["tick"]);
+    store.ok(&["resume", &run, "--outcome", "yes"]);
+    assert_eq!(store.read("w.effect"), "x\ny\n");
+}

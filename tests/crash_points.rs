@@ -58,7 +58,7 @@ fn at_every_call(prepare: impl Fn(&TestStore) -> Vec<String>, check: impl Fn(&Te
             points += 1;
         }
     }
-    assert!(points > 10, "only {points} crash points: nothing was killed");
+    assert!(points > 5, "only {points} crash points: nothing was killed");
 }
 
 /// A run of the two steps that has come to its end: each was started at most once, and both if it completed.

@@ -130,7 +130,7 @@ fn complete_in_bash(shells: &Shells, line: &str, words: &[&str]) -> Option<Strin
     let quoted: Vec<_> = words.iter().map(|word| format!("'{word}'")).collect();
     let script = format!(
         "source ./wfctl.bash; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({}); \
-         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _wfctl; echo \"${{COMPREPLY[*]}}\"",
+         COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _wfctl wfctl \"${{COMP_WORDS[COMP_CWORD]}}\"; echo \"${{COMPREPLY[*]}}\"",
         quoted.join(" ")
     );
     shells.run("bash", &["--norc", "--noprofile", "-c", &script]).map(|text| text.trim().to_owned())

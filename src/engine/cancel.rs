@@ -289,7 +289,11 @@ pub fn retry(
 }
 
 fn place(state: &RunState, workflow: &Workflow, from: Option<&StepId>) -> Result<StepId, EngineError> {
-    let default = || state.steps.last().map(|step| step.step.clone()).or_else(|| state.last_step.clone());
+    // What nobody knows comes before what ended last, which may be a gate.
+    let default = || match state.unknown_execution() {
+        Some((_, execution)) => Some(execution.step.clone()),
+        None => state.last_step.clone(),
+    };
     let step = match from {
         Some(step) => step.clone(),
         None => default().unwrap_or_else(|| workflow.step(workflow.first()).id.clone()),

@@ -72,11 +72,8 @@ _wfctl() {
         _wfctl_place "$command" "$place"
     fi
 
-    # bash replaces only what follows the last of its own splits.
-    local breaks=${COMP_WORDBREAKS//[^@:=]/} kept=
-    if [[ -n $breaks && $cur == *["$breaks"]* ]]; then
-        kept=${cur%"${cur##*["$breaks"]}"}
-    fi
+    # bash replaces only the part of the word that it hands over, which its own splits decide.
+    local kept=${cur%"$2"}
     for i in "${!COMPREPLY[@]}"; do
         word=$start${COMPREPLY[i]}
         COMPREPLY[i]=${word#"$kept"}
