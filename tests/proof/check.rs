@@ -189,8 +189,17 @@ fn check_kept(before: &Snapshot, now: &Snapshot, allow: Allow, broken: &mut Brok
 }
 
 fn check_debris(store: &Path, broken: &mut Broken) {
-    let known =
-        ["wfctl.toml", "lock", "draining", "last_tick.json", "workflows", "schedules", "slots", "runs"];
+    let known = [
+        "wfctl.toml",
+        "lock",
+        "draining",
+        "last_tick.json",
+        "due.index",
+        "workflows",
+        "schedules",
+        "slots",
+        "runs",
+    ];
     for path in entries(store) {
         if !known.contains(&name(&path).as_str()) {
             broken.say(format!("debris: {}", path.display()));
